@@ -1,4 +1,4 @@
-/* What must hold for every input. */
+/* Properties that must hold for every input. */
 #ifndef DCRF_TESTS_FUZZ_CHECK_H
 #define DCRF_TESTS_FUZZ_CHECK_H
 
@@ -13,7 +13,7 @@ static inline void fuzz_check(bool holds) {
         abort();
 }
 
-/* A refusal has a message of one line and a status. */
+/* A refusal has a status and a one-line message. */
 static inline void fuzz_check_refused(const cli_problem *problem) {
     fuzz_check(problem->exit_status != 0);
     fuzz_check(problem->text[0] != '\0' && !strchr(problem->text, '\n'));

@@ -1,5 +1,5 @@
-/* Arguments of a command, one on each line: refused with a message, or settings within their bounds
- * whose text gives the same settings again. */
+/* Arguments of a command, one per line: refused with a message, or settings within their bounds
+ * whose text form parses to the same settings. */
 #include "check.h"
 #include "command.h"
 #include "target.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: the reader of certificates, behind its checksum. Whatever the bytes, it must return,
- * and what it accepts must be read again when it is written. */
+/* Fuzz target: the certificate reader, past its checksum. For any bytes it must return, and what it
+ * accepts must survive being written and read again. */
 #include "core/memory.h"
 #include "target.h"
 #include "verify/certificate.h"
@@ -27,14 +27,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     dcrf_sha256_begin(&hash);
     dcrf_sha256_add(&hash, bytes, sizeof magic + size);
     dcrf_sha256_end(&hash, bytes + sizeof magic + size);
-    /* The model has the sizes that the bytes say, if they are small: else no more would be read. */
+    /* Small sizes are taken from the bytes: a mismatch would stop the reader early. */
     const size_t variables = size > 16 ? data[8] % 64u : 1, labels = size > 24 ? data[16] % 8u : 1;
     const dcrf_status status =
         dcrf_certificate_decode(&content, variables, labels, bytes, whole, &error);
     fuzz_check(status == DCRF_OK || error.message[0] != 0);
     if (status == DCRF_OK) {
         fuzz_check(dcrf_certificate_encode(&content, &again, &count, &error) == DCRF_OK);
-        /* Numbers can be packed in more ways than one; the content is the same. */
+        /* The packing of numbers is not unique, so compare the contents. */
         struct dcrf_certificate_content twice;
         fuzz_check(dcrf_certificate_decode(&twice, variables, labels, again, count, &error) ==
                    DCRF_OK);

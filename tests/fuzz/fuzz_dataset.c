@@ -1,4 +1,4 @@
-/* dataset.json: it is refused with a message, or says what the rest of the command counts on. */
+/* dataset.json: refused with a message, or it satisfies what the rest of the command relies on. */
 #include "check.h"
 #include "dataset/dataset.h"
 #include "target.h"

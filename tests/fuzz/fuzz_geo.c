@@ -1,4 +1,4 @@
-/* Georeferences: of a TIFF, and of a world file; what was read can be written with a picture. */
+/* Georeferences of a TIFF and of a world file: what was read can be written with a picture. */
 #include "check.h"
 #include "io/tiff_write.h"
 #include "target.h"

@@ -1,5 +1,5 @@
-/* Any grid, kernel and view: an error with a message, or finite features; twice the same, and an
- * operator of them applied to ones gives finite sums. */
+/* Any grid, kernel and view: an error with a message, or finite features, the same when read twice;
+ * their operator applied to ones gives finite sums. */
 #include "model/kernel.h"
 #include "model/view.h"
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Most grids are small ones, so that the data suffice. */
+/* Mostly small grids, so that the input has enough data. */
 #define MOST_VARIABLES 64
 
 struct header {
@@ -21,7 +21,7 @@ struct header {
     uint8_t spacing[DCRF_MAX_AXES], sigma[DCRF_MAX_AXES], channel_sigma[DCRF_MAX_FEATURES], weight;
 };
 
-/* Random bytes are hardly ever a sensible number: a byte chooses one, or an edge. */
+/* Random bytes are rarely a sensible number: one byte selects one, or an edge case. */
 static double number(uint8_t byte) {
     static const double edges[] = {0,    -1,   NAN,  INFINITY, 1e-320, 1e-300, 1e-38, 1e-20,
                                    1e-9, 1e-6, 1e-3, 1e6,      1e20,   1e38,   1e300, -0.0};
@@ -58,7 +58,7 @@ static void check_features(const dcrf_grid *grid, const dcrf_kernel *kernel) {
 
 static void check_operator(const dcrf_grid *grid, const dcrf_kernel *kernel,
                            dcrf_operator_kind kind) {
-    static dcrf_workspace *workspace; /* made once: threads cost more than the rest */
+    static dcrf_workspace *workspace; /* made once: starting threads costs more than the rest */
     dcrf_operator *op = NULL;
     dcrf_error error = {DCRF_OK, ""};
     float sums[MOST_VARIABLES];

@@ -1,5 +1,5 @@
-/* The lists of a data set: splits/SPLIT.txt (an even first byte) or classes.txt, in a folder that
- * is otherwise right. Refused with a message, or names that can be written down. */
+/* The lists of a data set: splits/SPLIT.txt (even first byte) or classes.txt, in an otherwise valid
+ * folder. Refused with a message, or names that can be written. */
 #include "check.h"
 #include "dataset/dataset.h"
 #include "target.h"
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In memory: a disk would be waited for at every file that is replaced. */
+/* In memory: on a disk, replacing a file would wait for I/O. */
 static char folder[] = "/dev/shm/dcrf-fuzz-XXXXXX";
 
 static bool put(const char *name, const void *data, size_t size) {

@@ -1,5 +1,5 @@
-/* log.csv of a search. The bytes as they are: refused, or the whole lines are kept and the rest is
- * dropped. And as numbers of entries: what is added comes back. */
+/* log.csv of a search. First the raw bytes: refused, or the complete lines are kept and the rest is
+ * dropped. Then the bytes as the numbers of entries: what is added is read back. */
 #include "check.h"
 #include "dataset/search_log.h"
 #include "memory_file.h"

@@ -1,7 +1,7 @@
-/* Files that are well made around what was fuzzed, so that inputs get behind the decoders.
+/* Well-formed files around fuzzed content, so that inputs get past the decoders.
  *
- * The first byte says what is made of the rest: a PNG whose header is right and whose rows are the
- * bytes, compressed, with checksums; or the bytes, compressed by gzip, as a NIfTI volume. */
+ * The first byte selects what is made of the rest: a PNG with a valid header and checksums whose
+ * compressed rows are the bytes; or a NIfTI volume of the bytes, compressed by gzip. */
 #include "check.h"
 #include "io/nifti.h"
 #include "io/picture_formats.h"

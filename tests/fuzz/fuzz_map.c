@@ -1,5 +1,5 @@
-/* Maps of labels, regions and strokes: refused with a message, or one number for every pixel. The
- * first two bytes are the size of the image. */
+/* Maps of labels, regions and strokes: refused with a message, or one number per pixel. The first
+ * two bytes are the size of the image. */
 #include "check.h"
 #include "io/label_map.h"
 #include "memory_file.h"
@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = size > 2 ? memory_file(0, data + 2, size - 2) : NULL;
     if (!path)
         return 0;
-    /* A volume is what has a geometry; maps only ask whether there is one. */
+    /* An image with a geometry is a volume; maps only test whether the pointer is set. */
     static char a_geometry;
     const bool is_volume = data[1] >= 128;
     const cli_image image = {.width = data[0] % 16u + 1,

@@ -1,5 +1,5 @@
-/* Fuzz target: the NIfTI reader, and what it accepts through the writer and back: the same size,
- * spacing and numbers. */
+/* Fuzz target: the NIfTI reader. What it accepts is written and read again: the same size, spacing
+ * and numbers. */
 #include "io/nifti.h"
 #include "target.h"
 

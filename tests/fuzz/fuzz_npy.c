@@ -1,4 +1,4 @@
-/* Fuzz target: the .npy reader. Whatever the bytes, it must return, and what it accepts must be
+/* Fuzz target: the .npy reader. For any bytes it must return, and what it accepts must be
  * consistent: as many elements as the shape says, in both conversions. */
 #include "io/npy.h"
 #include "target.h"

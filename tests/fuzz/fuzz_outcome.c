@@ -1,4 +1,4 @@
-/* The JSON of a stored result: refused, or an outcome that gives the same JSON again. */
+/* The JSON of a stored result: refused, or an outcome that produces the same JSON. */
 #include "check.h"
 #include "dataset/outcome.h"
 #include "target.h"

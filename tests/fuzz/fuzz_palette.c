@@ -1,4 +1,4 @@
-/* Palettes of colours: a file is refused with a message, or gives colours. */
+/* Palettes: a file is refused with a message, or gives colours. */
 #include "model/palette.h"
 #include "target.h"
 

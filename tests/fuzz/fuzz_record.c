@@ -1,4 +1,4 @@
-/* search.json: refused with a message, or a search that goes on with budgets that rise. */
+/* search.json: refused with a message, or a search that continues with increasing budgets. */
 #include "check.h"
 #include "dataset/search_record.h"
 #include "memory_file.h"
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t *budgets, count;
     cli_problem problem = {0, ""};
     json_t *subject = json_pack("{s:i, s:s}", "seed", 1, "method", "qp");
-    /* A budget below every other: a record that is as it should be is not written again. */
+    /* The smallest possible budget, so that a valid record is not rewritten. */
     const char *path = memory_file(0, data, size);
     if (!path) {
         json_decref(subject);

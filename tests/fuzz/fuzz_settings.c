@@ -1,6 +1,6 @@
-/* Settings: a file is refused with a message, or gives a text for options of the command only; the
- * parsers of these take the text, or refuse it with a message. The commands are two small ones that
- * have every kind of option. */
+/* Settings: a file is refused with a message, or yields text for options of the command only, whose
+ * parsers accept the text or refuse it with a message. The two small commands here have every kind
+ * of option. */
 #include "args/config.h"
 #include "check.h"
 #include "command.h"
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* All options put their value here. */
+/* All options store their value here. */
 typedef union fuzzed_value {
     const char *text;
     double number;

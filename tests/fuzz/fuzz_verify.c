@@ -1,10 +1,10 @@
-/* Fuzz target: the check of certificates. Well-made certificates of small models are damaged where
- * the input says, and their checksums made right again. Whatever is accepted must be true: no bound
- * is above the least energy, and no optimal label is excluded.
+/* Fuzz target: the certificate check. Valid certificates of small models are damaged as the input
+ * says, and their checksums corrected. Whatever is accepted must be true: no bound exceeds the
+ * lowest energy, and no optimal label is excluded.
  *
- * Input: which model, then places (two bytes) and what is done there: a byte to be added, or the
- * eight bytes of a number of interest to be put. A long input is hashed first, so that every change
- * of it is another one of the model and of a few places. */
+ * Input: the model, then positions (two bytes) and what to do there: add a byte, or store the eight
+ * bytes of an interesting number. A long input is hashed first, so that any change to it selects
+ * another model and a few other positions. */
 #include "core/sha256.h"
 #include "target.h"
 #include "toy.h"
@@ -100,9 +100,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const dcrf_status status = dcrf_verify_certificate(
         bytes, m->size, m->toy.model, m->toy.workspace, m->best, NULL, &found, &error);
     fuzz_check(status == DCRF_OK || error.message[0] != 0);
-    fuzz_check(status == DCRF_OK || size >= 5); /* what is not damaged is accepted */
+    fuzz_check(status == DCRF_OK || size >= 5); /* undamaged certificates are accepted */
     if (status == DCRF_OK) {
-        const double rounding = 1e-12 * (1 + fabs(m->optimum)); /* of the enumeration's sums */
+        const double rounding = 1e-12 * (1 + fabs(m->optimum)); /* of the sums */
         fuzz_check(found.lower_bound <= m->optimum + rounding);
         fuzz_check(found.energy >= m->optimum - rounding);
         fuzz_check(found.wrong == 0);

@@ -1,11 +1,11 @@
-/* Fuzz target: the readers of windows, against those of whole files.
+/* Fuzz target: readers of windows, against readers of whole files.
  *
- * The first bytes say what file is made of the rest (or that the rest is the file), what it is read
- * as, and which window; then
+ * The first bytes select the file made of the rest (or that the rest is the file), how it is read,
+ * and the window; then
  *
- *   a file that is read whole is read by windows, with the same numbers in each, and one that is
- *   refused whole is refused (but for what only the readers of windows refuse);
- *   a file that is cut after it was opened gives a problem or the same numbers. */
+ *   a file that can be read whole can be read by windows, with the same numbers in each, and one
+ *   that is refused whole is refused (except for what only the window readers refuse);
+ *   a file that is truncated after it was opened gives a problem or the same numbers. */
 #include "check.h"
 #include "io/picture.h"
 #include "large/inputs.h"
@@ -21,16 +21,16 @@ enum { SIDE_MAX = 40, DEPTH_MAX = 4, LABELS_MAX = 4 };
 typedef struct instructions {
     uint8_t format;
     uint8_t use;
-    uint8_t size[3];   /* less one */
-    uint8_t kind;      /* of the format: depth, type, ... */
-    uint8_t detail;    /* of the format: interlacing, rows of a strip, layout, ... */
-    uint8_t is_cut;    /* by so many bytes after it was opened */
-    uint8_t option;    /* of the reader: --layout, or --prior-unknown */
-    uint8_t window[6]; /* where it begins, and its size */
+    uint8_t size[3];   /* minus one */
+    uint8_t kind;      /* depends on the format: depth, type, ... */
+    uint8_t detail;    /* depends on the format: interlacing, rows per strip, layout, ... */
+    uint8_t is_cut;    /* bytes cut off after opening */
+    uint8_t option;    /* reader option: --layout or --prior-unknown */
+    uint8_t window[6]; /* position and size */
 } instructions;
 
 enum { FORMAT_AS_IT_IS, FORMAT_PNG, FORMAT_TIFF, FORMAT_PNM, FORMAT_NPY, FORMAT_NIFTI, FORMATS };
-/* What belongs to a volume has a third axis. */
+/* Volumes have a third axis. */
 enum { USE_COLOURS, USE_MAP, USE_ARRAY, USE_MAP_OF_VOLUME, USE_ARRAY_OF_VOLUME, USES };
 
 static made_file made;
@@ -60,7 +60,7 @@ static bool make_png_of(const instructions *in, size_t width, size_t height, con
     const bool interlaced = in->detail % 2 != 0;
     for (size_t i = 0; i < row * height; i++)
         rows[i] = i % row == 0 && !interlaced ? fill[i % size] % 5 : fill[i % size];
-    /* Interlaced rows are others, and have more filters: what is behind is not looked at. */
+    /* Interlaced rows differ and have more filter bytes; data beyond them is ignored. */
     return make_png(&made, kind, width, height, interlaced, palette, rows, row * height);
 }
 
@@ -68,7 +68,7 @@ static size_t labels_of(const instructions *in) {
     return in->detail / 16u % LABELS_MAX + 1;
 }
 
-/* The axes of the image, with none for labels, or one behind or before them, and perhaps a batch of
+/* The axes of the image; the label axis is absent, last or first; there may be a batch axis of
  * one. */
 static bool make_npy_of(const instructions *in, const size_t size[3], const uint8_t *fill,
                         size_t fill_size) {
@@ -85,7 +85,7 @@ static bool make_npy_of(const instructions *in, const size_t size[3], const uint
         shape[axes++] = 1;
     if (layout == 2 || layout == 4)
         shape[axes++] = labels_of(in);
-    for (size_t axis = is_of_volume(in) ? 3 : 2; axis-- > 0;) /* perhaps a smaller one */
+    for (size_t axis = is_of_volume(in) ? 3 : 2; axis-- > 0;) /* possibly half the size */
         shape[axes++] = in->detail >= 128 ? (size[axis] + 1) / 2 : size[axis];
     if (layout == 1 || layout == 3)
         shape[axes++] = labels_of(in);
@@ -140,7 +140,7 @@ static size_t pixels_of(const raster_window *window) {
     return window->size[0] * window->size[1] * window->size[2];
 }
 
-/* The whole, the channels of a pixel next to each other, and what a window has of it. */
+/* The whole image, interleaved, and the part of it that a window covers. */
 typedef struct whole {
     size_t size[3];
     size_t channels;
@@ -165,7 +165,7 @@ static float *room_for(const raster_window *window, size_t channels) {
     return room;
 }
 
-/* Cut what windows are read from; what was read before stays right. */
+/* Truncate the file that windows are read from; what was read before stays valid. */
 static void cut_file(const instructions *in) {
     if (in->is_cut > 0)
         memory_file(0, made.data, made.size - (in->is_cut < made.size ? in->is_cut : made.size));
@@ -186,7 +186,7 @@ static void check_picture(const instructions *in, const char *path, picture_purp
     cli_problem problem = {0, ""}, whole_problem = {0, ""};
     picture decoded;
     raster windows;
-    /* Small files may announce pictures that take long. */
+    /* Small files may announce pictures that take long to decode. */
     if (!picture_decode(made.data, made.size, PICTURE_MEASURED, path, &decoded, &problem) ||
         decoded.width * decoded.height > (size_t)1 << 20)
         return;
@@ -214,7 +214,7 @@ static void check_picture(const instructions *in, const char *path, picture_purp
     cut_file(in);
     if (raster_read(&windows, &window, found, &problem)) {
         for (size_t i = 0; i < pixels_of(&window) * w.channels; i++)
-            /* Two ways to the scale of 255, which differ by their rounding. */
+            /* Two ways of scaling to 255 differ by rounding. */
             fuzz_check(fabsf(found[i] - whole_at(&w, &window, i)) <= 255 * 0x1p-23f);
     } else {
         fuzz_check(in->is_cut > 0);
@@ -228,14 +228,14 @@ static void check_picture(const instructions *in, const char *path, picture_purp
 
 /* ---- maps and arrays ------------------------------------------------------------------------ */
 
-/* Windows cannot be read from it. */
+/* Windows cannot be read from such a file. */
 static bool is_in_fortran_order(void) {
     npy_array npy;
     cli_problem ignored;
     return npy_parse(made.data, made.size, "input", &npy, &ignored) && npy.fortran_order;
 }
 
-/* An array over the image as a whole, interleaved; to be freed. */
+/* An array over the whole image, interleaved; free it. */
 static float *interleaved(const pixel_array *array, const size_t size[3]) {
     const dcrf_view *view = &array->view;
     const size_t count = size[0] * size[1] * size[2] * view->channels;
@@ -294,7 +294,7 @@ static void use_options(const instructions *in, const char *path, size_t pixels,
     unary->confidence = 0.9;
     unary->prior_unknown = (unknown_value){.kind = in->option % 2 ? UNKNOWN_NUMBER : UNKNOWN_AUTO,
                                            .value = in->option / 2 - 3};
-    /* A map may have many labels, and each of them takes an energy at every pixel. */
+    /* A map may have many labels, each of which needs an energy per pixel. */
     unary->label_count = pixels <= 16 ? 0 : 8;
 }
 

@@ -14,7 +14,7 @@ static void add_bytes(made_file *made, const void *bytes, size_t count) {
     made->size += count;
 }
 
-/* Room must be there. */
+/* The caller ensures that there is room. */
 static void add_number(made_file *made, size_t number, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         made->data[made->size++] = (uint8_t)(number >> (8 * i));
@@ -50,7 +50,7 @@ static void put_32(uint8_t *at, size_t value) {
         at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* A chunk whose content lies where it belongs already. */
+/* Completes a chunk whose content is already in place. */
 static void finish_chunk(made_file *made, const char *type, size_t size) {
     uint8_t *chunk = made->data + made->size;
     put_32(chunk, size);
@@ -97,7 +97,7 @@ static void add_entry(made_file *made, size_t tag, size_t type, size_t count, si
     add_number(made, value, 4);
 }
 
-/* The tables of offsets and of sizes, one behind the other, and where they begin. */
+/* The tables of offsets and of sizes, one after the other, and where they begin. */
 typedef struct tiff_blocks {
     size_t count;
     size_t full_bytes;
@@ -108,7 +108,7 @@ static size_t block_bytes(const tiff_blocks *blocks, size_t i) {
     return i + 1 == blocks->count ? blocks->last_bytes : blocks->full_bytes;
 }
 
-/* An entry with one number holds it itself. */
+/* An entry with a single number holds it inline. */
 static void add_table(made_file *made, size_t tag, const tiff_blocks *blocks, size_t at,
                       size_t alone) {
     add_entry(made, tag, TIFF_LONG, blocks->count, blocks->count == 1 ? alone : at);
@@ -145,7 +145,7 @@ bool make_tiff(made_file *made, size_t width, size_t height, size_t channels, si
         return false;
     add_entry(made, 256, TIFF_LONG, 1, width);
     add_entry(made, 257, TIFF_LONG, 1, height);
-    /* Two shorts fit an entry, three do not: all samples have the bits of the first. */
+    /* Two shorts fit into an entry, three do not: give only the first sample's bits. */
     add_entry(made, 258, TIFF_SHORT, 1, bits);
     add_entry(made, 259, TIFF_SHORT, 1, 1);                     /* no compression */
     add_entry(made, 262, TIFF_SHORT, 1, channels == 3 ? 2 : 1); /* RGB, or black is zero */
@@ -156,22 +156,22 @@ bool make_tiff(made_file *made, size_t width, size_t height, size_t channels, si
         add_entry(made, 278, TIFF_LONG, 1, block_rows);
         add_table(made, 279, &blocks, tables + 4 * blocks.count, blocks.last_bytes);
     }
-    add_entry(made, 284, TIFF_SHORT, 1, 1); /* channels together */
+    add_entry(made, 284, TIFF_SHORT, 1, 1); /* channels interleaved */
     if (tiled) {
         add_entry(made, 322, TIFF_LONG, 1, TIFF_TILE_PX);
         add_entry(made, 323, TIFF_LONG, 1, TIFF_TILE_PX);
         add_table(made, 324, &blocks, tables, tables);
         add_table(made, 325, &blocks, tables + 4 * blocks.count, blocks.last_bytes);
     } else {
-        add_entry(made, 296, TIFF_SHORT, 1, 2); /* inches, so that there are as many entries */
+        add_entry(made, 296, TIFF_SHORT, 1, 2); /* inches: keeps the number of entries constant */
     }
-    add_number(made, 0, 4); /* no other page */
+    add_number(made, 0, 4); /* no next page */
     return add_blocks(made, &blocks, fill, size);
 }
 
 /* ---- NIfTI ---------------------------------------------------------------------------------- */
 
-/* A float of small whole numbers. */
+/* A float that is a small integer. */
 static void add_float(made_file *made, float number) {
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* With names of their own: some readers refuse links, such as those to descriptors. */
+/* Named files: some readers refuse links such as /dev/fd. */
 static struct {
     bool is_open;
     int descriptor;

@@ -1,7 +1,7 @@
-/* A short fuzzing run without libFuzzer, the same on every machine: each file given on the command
- * line is tried as it is and with a few hundred random changes.
+/* A short fuzzing run without libFuzzer, the same on every machine: each file on the command line
+ * is tried unchanged and with a few hundred random changes.
  *
- *   fuzz_npy ROUNDS FILE...  */
+ *   fuzz_npy ROUNDS FILE... */
 #include "target.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define INPUT_BYTES_MAX 65536
 
-/* xorshift64: no quality is needed, only that it never changes. */
+/* xorshift64: quality does not matter, only reproducibility. */
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
 
 static size_t random_below(size_t limit) {
@@ -53,7 +53,7 @@ static void try_changed(const uint8_t *seed, size_t seed_size) {
     memcpy(changed, seed, seed_size);
     for (size_t changes = 1 + random_below(4); changes > 0 && size > 0; changes--)
         size = mutate(changed, size);
-    /* A copy of the exact size, so that a sanitizer sees every step beyond the end. */
+    /* A copy of the exact size, so that a sanitizer catches every overrun. */
     uint8_t *exact = malloc(size ? size : 1);
     if (!exact)
         exit(EXIT_FAILURE);

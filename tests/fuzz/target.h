@@ -1,4 +1,4 @@
-/* The entry point of a fuzz target, as libFuzzer calls it; smoke.c calls it too. */
+/* The entry point of a fuzz target, called by libFuzzer or by smoke.c. */
 #ifndef DCRF_TESTS_FUZZ_TARGET_H
 #define DCRF_TESTS_FUZZ_TARGET_H
 
