@@ -1,4 +1,4 @@
-/* dcrf certify: how far any labelling is from the best one, at most. */
+/* dcrf certify: an upper bound on how far a labelling is from the optimum. */
 #include "clock.h"
 #include "command.h"
 #include "io/json.h"

@@ -1,22 +1,22 @@
-/* How long things take, and may take. */
+/* Clocks and time limits. */
 #ifndef DCRF_CLI_CLOCK_H
 #define DCRF_CLI_CLOCK_H
 
 #include <stdbool.h>
 
-/* Seconds of a clock that only goes forward. */
+/* Seconds by a monotonic clock. */
 double seconds_now(void);
 
-/* The time that a command may take, reading of files and writing of results included. */
+/* The time limit of a command, including reading its inputs and writing its results. */
 typedef struct time_frame {
-    double began_s; /* by that clock */
+    double began_s; /* by seconds_now */
     double limit_s; /* 0: none */
 } time_frame;
 
-/* It begins now. */
+/* Starts now. */
 time_frame time_frame_begin(double limit_s);
 
-/* Seconds that are left, above 0 even when there are none; 0 without a limit. */
+/* Seconds left, never 0 when there is a limit; 0 without a limit. */
 double time_left_s(const time_frame *frame);
 bool time_is_over(const time_frame *frame);
 

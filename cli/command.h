@@ -20,13 +20,13 @@ extern const cli_command *const commands[];
 extern const size_t command_count;
 extern const cli_command solve_command;
 
-/* NULL where there is none of that name. */
+/* NULL if there is no command of that name. */
 const cli_command *find_command(const char *name);
 
 /* Parse the arguments and run; on --help print the help text instead. */
 bool run_command(const cli_command *command, int count, char **arguments, cli_problem *problem);
 
-/* The texts of `dcrf --help` and `dcrf help SUBCOMMAND`, made from the tables. */
+/* The texts of `dcrf --help` and `dcrf help SUBCOMMAND`, generated from the tables. */
 void print_program_help(FILE *stream);
 void print_command_help(FILE *stream, const cli_command *command);
 

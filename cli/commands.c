@@ -31,8 +31,8 @@ const cli_command *find_command(const char *name) {
     return NULL;
 }
 
-/* Data sets and tiles are shared among ranks (ranks/ranks.h). Everything else is done by rank 0,
- * and the others wait. */
+/* Data sets and tiles are shared among ranks (ranks/ranks.h). Rank 0 does everything else while
+ * the others wait. */
 static bool is_for_all_ranks(const cli_command *command) {
     return command == &batch_command || command == &solve_command || command == &tune_command;
 }
@@ -46,7 +46,7 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
     bool done =
         parse_arguments(&command->arguments, count, arguments, settings, &record, &help, problem) &&
         file_options_check(&record, problem);
-    /* What a rank cannot read here, it must not leave the others alone with. */
+    /* If one rank cannot read its arguments, all ranks must fail together. */
     done = ranks_agree(done, problem);
     const bool here = ranks_mine() == 0 || is_for_all_ranks(command);
     if (done && help)

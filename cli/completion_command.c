@@ -1,4 +1,4 @@
-/* dcrf completion: scripts that complete commands and options in a shell, made from the tables. */
+/* dcrf completion: shell completion scripts for commands and options, generated from the tables. */
 #include "args/presets.h"
 #include "command.h"
 
@@ -11,7 +11,7 @@ typedef struct completion_settings {
 enum { SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 static const char shells[] = "bash|zsh|fish";
 
-/* Is the form a choice between words, such as "auto|hwc|chw"? Words in capitals are not meant. */
+/* Is the form a choice between words, such as "auto|hwc|chw"? Words in capitals do not count. */
 static bool is_choice(const char *form) {
     return form && strchr(form, '|') && !strpbrk(form, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-,");
 }
@@ -22,7 +22,7 @@ static bool is_file(const char *form) {
                     strstr(form, "IMAGE"));
 }
 
-/* The words that a value can be, with blanks between them. */
+/* The words that the value can be, separated by spaces. */
 static void print_words(const cli_option *option) {
     if (option->parse == parse_preset) {
         for (size_t i = 0; i < preset_count; i++)

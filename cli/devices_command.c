@@ -1,4 +1,4 @@
-/* dcrf devices: what --device can be on this machine. */
+/* dcrf devices: the values of --device that work on this machine. */
 #include "command.h"
 #include "io/output.h"
 
@@ -6,7 +6,7 @@
 #include <dcrf/device.h>
 
 typedef struct devices_settings {
-    bool unused; /* a struct has a member */
+    bool unused; /* C does not allow an empty struct */
 } devices_settings;
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -23,7 +23,7 @@ static bool print_cpu(cli_problem *problem) {
     return true;
 }
 
-/* One line for each, or one that says why there is none: that is an answer, too. */
+/* One line per device, or one that says why there is none, which is not a failure. */
 static void print_others(void) {
     dcrf_device_info info;
     dcrf_error error = {.message = "there is no device"};

@@ -1,4 +1,4 @@
-/* dcrf energy: the energy of a labelling, part by part. */
+/* dcrf energy: the energy of a labelling, term by term. */
 #include "command.h"
 #include "report/evaluation.h"
 
@@ -41,7 +41,7 @@ static json_t *kernels_to_json(const built_model *built, const energy_parts *par
     return list;
 }
 
-/* NULL when memory is out (or an energy is not finite, which JSON cannot say). */
+/* NULL if out of memory (or if an energy is not finite, which JSON cannot represent). */
 static json_t *parts_to_json(const evaluation_settings *settings, const built_model *built,
                              const void *found) {
     const energy_parts *parts = found;

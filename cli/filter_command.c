@@ -1,4 +1,4 @@
-/* dcrf filter: the kernels of a model as the linear operators that they are. */
+/* dcrf filter: the kernels of a model applied as linear operators. */
 #include "command.h"
 #include "io/nifti.h"
 #include "io/npy.h"
@@ -20,19 +20,19 @@ typedef struct filter_settings {
     kernel_options kernels;
 } filter_settings;
 
-/* A run: what is filtered and what comes out, as blocks of the library. */
+/* A run: its input and output as blocks of the library. */
 typedef struct filtering {
     const filter_settings *settings;
     cli_image image;
-    pixel_array field; /* what is filtered; empty for row sums and the diagonal */
-    bool to_picture;   /* a PNG is wanted, and with it the row sums */
+    pixel_array field; /* the input; empty for row sums and the diagonal */
+    bool to_picture;   /* a PNG is wanted, which also needs the row sums */
     bool to_volume;    /* a NIfTI file is wanted */
     dcrf_workspace *workspace;
     size_t pixels;
     size_t channels;  /* 1 for row sums and the diagonal */
     size_t stride;    /* floats from one pixel of a block to the next */
     float *block;     /* the field */
-    float *filtered;  /* by one kernel */
+    float *filtered;  /* the output of one kernel */
     double *sum;      /* over the kernels, without padding */
     double *row_sums; /* over the kernels, for a picture */
 } filtering;
@@ -53,7 +53,7 @@ static bool check_settings(const filtering *f, cli_problem *problem) {
     return output_check(settings->output_file, problem);
 }
 
-/* The colours as a field; the image lends them. */
+/* The colours as a field; the image still owns them. */
 static pixel_array field_of_image(const cli_image *image) {
     const dcrf_grid grid = image_grid(image);
     pixel_array field = {.values = image->colours, .channel_axis = true};
@@ -104,7 +104,7 @@ static bool take_memory(filtering *f, cli_problem *problem) {
                            problem);
 }
 
-/* Where channel c of a pixel lies in an array of the field's layout, in floats. */
+/* The offset, in floats, of channel c of a pixel in an array with the field's layout. */
 static size_t place_of(const filtering *f, size_t pixel, size_t c) {
     if (!filters_a_field(f))
         return pixel;
@@ -173,7 +173,7 @@ static bool apply_kernels(filtering *f, cli_problem *problem) {
     return true;
 }
 
-/* The weighted means, on the scale of the field, as samples of 8 bits. */
+/* The weighted means, on the scale of the field, as 8-bit samples. */
 static bool write_picture(const filtering *f, FILE *stream, cli_problem *problem) {
     const char *file = f->settings->output_file;
     const size_t count = f->pixels * f->channels;
@@ -208,7 +208,7 @@ static bool write_array(const filtering *f, FILE *stream, cli_problem *problem) 
     return true;
 }
 
-/* The channels on the fourth axis. */
+/* The fourth axis holds the channels. */
 static bool write_volume(const filtering *f, FILE *stream, cli_problem *problem) {
     const char *file = f->settings->output_file;
     float *values = malloc(f->pixels * f->channels * sizeof *values);

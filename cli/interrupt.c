@@ -7,12 +7,11 @@
 static const int signals[] = {SIGINT, SIGTERM};
 #define SIGNAL_COUNT (sizeof signals / sizeof signals[0])
 
-/* Atomic, because any thread may be the one that is interrupted; without a lock, as handlers want
- * it. */
+/* Atomic, because any thread may receive the signal; lock-free, as a signal handler requires. */
 static atomic_int noted;
 static struct sigaction usual_actions[SIGNAL_COUNT];
 
-/* The first signal asks for an end; the next one has its usual effect. */
+/* The first signal asks the work to stop; the next one has its usual effect. */
 static void note(int number) {
     atomic_store_explicit(&noted, 1, memory_order_relaxed);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
@@ -26,7 +25,7 @@ void interrupt_catch(void) {
     atomic_store_explicit(&noted, 0, memory_order_relaxed);
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         sigaction(signals[i], NULL, &usual_actions[i]);
-        /* What the parent has ignored stays ignored: nohup, or a script's background job. */
+        /* Signals that the parent ignores stay ignored: nohup, or a script's background job. */
         if (usual_actions[i].sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }

@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM as a wish to end, which the work looks at. */
+/* Ctrl-C and SIGTERM as a request to stop, which the work polls. */
 #ifndef DCRF_CLI_INTERRUPT_H
 #define DCRF_CLI_INTERRUPT_H
 
@@ -6,14 +6,14 @@
 
 #include <dcrf/dcrf.h>
 
-/* From now on a signal is only noted; a second one ends the program. */
+/* From now on a signal is only recorded; a second one ends the program. */
 void interrupt_catch(void);
 bool interrupt_came(void);
 
-/* Let what is done with a workspace end with the time, or with a signal that is caught. */
+/* Make work that uses the workspace stop at the time limit or when a signal is caught. */
 void interrupt_limit(dcrf_workspace *workspace, const time_frame *time);
 
-/* Signals have their usual meaning again. */
+/* Restore the usual signal handling. */
 void interrupt_release(void);
 
 #endif

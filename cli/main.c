@@ -61,7 +61,7 @@ static bool run(int count, char **arguments, cli_problem *problem) {
     return was_run || run_command(command, count - 1, arguments + 1, problem);
 }
 
-/* What all ranks print is printed once. */
+/* Only rank 0 prints. */
 static bool silence_other_ranks(cli_problem *problem) {
     return ranks_mine() == 0 || freopen("/dev/null", "w", stdout) ||
            failure(problem, "/dev/null", "cannot open: %s", strerror(errno));
@@ -75,8 +75,8 @@ static bool run_and_agree(int count, char **arguments, cli_problem *problem) {
     return ranks_agree(done, problem);
 }
 
-/* A standard descriptor that was closed would be given to the next file that is opened, and what is
- * printed would go into it. */
+/* If a standard descriptor were closed, the next file opened would get its number, and output
+ * would go into that file. */
 static bool open_standard_descriptors(cli_problem *problem) {
     for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
         if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF &&
@@ -87,8 +87,7 @@ static bool open_standard_descriptors(cli_problem *problem) {
 
 int main(int count, char **arguments) {
     cli_problem problem = {0, ""};
-    /* A closed pipe or a full quota is then a write that fails, and is reported and cleaned up
-     * after. */
+    /* A closed pipe or a full quota then makes the write fail, which is reported and cleaned up. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     temporary_guard_signals();
@@ -96,7 +95,7 @@ int main(int count, char **arguments) {
     const bool done = open_standard_descriptors(&problem) &&
                       ranks_begin(&count, &arguments, &problem) &&
                       run_and_agree(count, arguments, &problem);
-    /* All ranks have the same problem. */
+    /* All ranks have the same problem; one reports it. */
     if (!done && ranks_mine() == 0)
         fprintf(stderr, "dcrf: %s\n", problem.text);
     ranks_end();

@@ -1,9 +1,9 @@
-/* dcrf presets: the settings that --preset knows. */
+/* dcrf presets: the settings available through --preset. */
 #include "args/presets.h"
 #include "command.h"
 
 typedef struct presets_settings {
-    bool unused; /* a struct has a member */
+    bool unused; /* C does not allow an empty struct */
 } presets_settings;
 
 static bool run_presets(const void *settings, cli_problem *problem) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the UTF-8 character at `text` and its code; 0: there is none (RFC 3629). */
+/* The length of the UTF-8 character at `text` and its code point; 0: invalid (RFC 3629). */
 static size_t decode(const unsigned char *text, uint32_t *code) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char lead = text[0];
@@ -21,7 +21,7 @@ static size_t decode(const unsigned char *text, uint32_t *code) {
     }
     *code = lead & (0xffu >> (length + 1));
     for (size_t i = 1; i < length; i++) {
-        if (text[i] >> 6 != 2) /* the end of the text too */
+        if (text[i] >> 6 != 2) /* also true at the end of the text */
             return 0;
         *code = *code << 6 | (text[i] & 0x3f);
     }

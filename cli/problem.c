@@ -8,7 +8,7 @@
 
 static bool write_problem(cli_problem *problem, int exit_status, const char *subject,
                           const char *format, va_list arguments) {
-    /* A very long file name must not push out what is wrong with it: its end is shown. */
+    /* A very long file name must not crowd out the message: only its end is shown. */
     const size_t longest_subject = PROBLEM_BYTES / 2, length = strlen(subject);
     const bool shortened = length > longest_subject;
     char text[PROBLEM_BYTES];
@@ -17,7 +17,7 @@ static bool write_problem(cli_problem *problem, int exit_status, const char *sub
     if (used < 0)
         used = 0;
     vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
-    /* A file name may hold line breaks or escape codes; the message stays one harmless line. */
+    /* A file name may contain line breaks or escape codes; the message stays one harmless line. */
     printable(text, problem->text, sizeof problem->text);
     problem->exit_status = exit_status;
     return false;
@@ -53,7 +53,7 @@ bool out_of_memory(cli_problem *problem, const char *subject) {
 
 bool problem_of_option(cli_problem *problem, const char *option) {
     const size_t length = strlen(option), room = sizeof problem->text - length - 2;
-    /* Some problems are an option's already. */
+    /* Some problems already name an option. */
     if (strncmp(problem->text, "--", 2) != 0) {
         memmove(problem->text + length + 1, problem->text, room);
         memcpy(problem->text, option, length);

@@ -1,8 +1,8 @@
-/* What went wrong, as a value.
+/* Errors as values.
  *
  * Functions of the command that can fail return false and fill in a problem: one line that names
- * the file or option concerned, says what is wrong and what to do, and the exit status that the
- * program will end with. Only main prints it. */
+ * the file or option concerned and says what is wrong and what to do, and the exit status of the
+ * program. Only main prints it. */
 #ifndef DCRF_CLI_PROBLEM_H
 #define DCRF_CLI_PROBLEM_H
 
@@ -12,8 +12,8 @@
 enum {
     EXIT_STATUS_FAILURE = 1, /* the input may be fine: out of memory, no GPU, a write that failed */
     EXIT_STATUS_BAD_INPUT = 2,    /* a file, an option or an argument has to be changed */
-    EXIT_STATUS_PARTIAL = 3,      /* all was done but for some images, or for the certificate */
-    EXIT_STATUS_INTERRUPTED = 130 /* by Ctrl-C or SIGTERM; what was done is kept */
+    EXIT_STATUS_PARTIAL = 3,      /* done, except for some images or the certificate */
+    EXIT_STATUS_INTERRUPTED = 130 /* by Ctrl-C or SIGTERM; finished results are kept */
 };
 
 #define PROBLEM_BYTES 1024
@@ -35,7 +35,8 @@ PROBLEM_FORMAT bool failure(cli_problem *problem, const char *subject, const cha
 PROBLEM_FORMAT bool partial(cli_problem *problem, const char *subject, const char *format, ...);
 bool out_of_memory(cli_problem *problem, const char *subject);
 
-/* Put the option whose value is the subject in front of it: "--unary u.npy: ...". Returns false. */
+/* Prefix the message with the option whose value is its subject: "--unary u.npy: ...". Returns
+ * false. */
 bool problem_of_option(cli_problem *problem, const char *option);
 
 /* The same from an error of the library. */

@@ -15,7 +15,7 @@ const cli_option feedback_option_table[] = {
 };
 
 #define QUIET_S 2.0
-#define LEAST_PERCENT_SHOWN 1e-4 /* of a gap: below, digits say nothing */
+#define LEAST_PERCENT_SHOWN 1e-4 /* of a gap: smaller values are not worth digits */
 
 feedback feedback_wanted(const feedback_options *options) {
     return options->quiet ? FEEDBACK_QUIET : options->verbose ? FEEDBACK_VERBOSE : FEEDBACK_NORMAL;
@@ -23,7 +23,7 @@ feedback feedback_wanted(const feedback_options *options) {
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-/* How much of the run is behind, from 0 to 1, by the limit that comes first. */
+/* The fraction of the run that is done, from 0 to 1, by the limit that will be reached first. */
 static double fraction_done(const progress *p, const dcrf_moment *moment) {
     double done = p->iterations > 0 ? (double)moment->iteration / (double)p->iterations : 0;
     if (p->time->limit_s > 0)
@@ -60,8 +60,8 @@ int progress_moment(void *user, const dcrf_moment *moment) {
     return interrupt_came();
 }
 
-/* Asked in every stage: where no iteration ends for a while, first labellings are looked for, the
- * best one is improved, or the iteration is a long one. */
+/* Polled in every stage: also where no iteration ends for a while, because first labellings are
+ * sought, the best one is improved, or an iteration takes long. */
 int progress_cancel(void *user) {
     progress *p = user;
     const double seconds = terminal_line_seconds(&p->line);
@@ -81,7 +81,7 @@ void progress_stage(progress *p, const char *what) {
     terminal_line_draw(&p->line, text);
 }
 
-/* Parts of a line, between commas, with a value that is not known are left out. */
+/* Leave out the comma-separated parts of a line whose value is unknown. */
 static void print_known(FILE *stream, const char *line) {
     bool first = true;
     while (*line) {
@@ -107,7 +107,7 @@ void progress_log(void *user, const char *line) {
 
 void progress_begin(progress *p, feedback talk, size_t iterations, const time_frame *time) {
     *p = (progress){.talk = talk, .iterations = iterations, .time = time};
-    /* Lines that are logged would tear the redrawn one apart. */
+    /* Log lines would break up the redrawn one. */
     terminal_line_begin(&p->line, talk == FEEDBACK_NORMAL);
     p->line.began_s = time->began_s;
     interrupt_catch();

@@ -1,4 +1,4 @@
-/* What a run says while it goes: a line on a terminal, redrawn, and what it logs. */
+/* Progress of a run: a line on the terminal that is redrawn, and log lines. */
 #ifndef DCRF_CLI_PROGRESS_H
 #define DCRF_CLI_PROGRESS_H
 
@@ -22,28 +22,28 @@ feedback feedback_wanted(const feedback_options *options);
 typedef struct progress {
     feedback talk;
     terminal_line line;
-    size_t iterations; /* at most; 0: no limit */
+    size_t iterations; /* maximum; 0: no limit */
     const time_frame *time;
     size_t done;     /* iterations */
-    double moment_s; /* when the last of them ended, since the begin */
+    double moment_s; /* when the last iteration ended, since the start */
 } progress;
 
-/* Watch a run with these limits (0: none), and let Ctrl-C end the run instead of the program.
- * A second one ends the program. */
+/* Watch a run with these limits (0: none), and let Ctrl-C stop the run instead of the program. A
+ * second Ctrl-C ends the program. */
 void progress_begin(progress *p, feedback talk, size_t iterations, const time_frame *time);
 
-/* What is done with the workspace ends with the time, or with a signal. */
+/* Make work that uses the workspace stop at the time limit or on a signal. */
 void progress_limit(progress *p, dcrf_workspace *workspace);
 
-/* The callbacks of a run that is watched; `user` is the progress. */
+/* The callbacks of a watched run; `user` is the progress. */
 int progress_moment(void *user, const dcrf_moment *moment);
 int progress_cancel(void *user);
 void progress_log(void *user, const char *line);
 
-/* What is done now, where it is no iteration. */
+/* Show what is being done outside the iterations. */
 void progress_stage(progress *p, const char *what);
 
-/* Wipe the line off the terminal and give Ctrl-C its usual meaning. */
+/* Clear the line on the terminal and restore the usual handling of Ctrl-C. */
 void progress_end(progress *p);
 
 #endif

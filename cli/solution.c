@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ITERATIONS_WITH_A_TIME_LIMIT 1000000
-/* For a requested gap without a time limit. */
+/* Time limit for a requested gap if none is given. */
 #define GAP_TIME_S 600
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     }
     if (options->gap > 0) {
         settings.gap = options->gap;
-        /* It is pursued, however many iterations that takes. */
+        /* Continue until the gap is reached, however many iterations that takes. */
         if (options->iterations == 0 && options->method == DCRF_METHOD_LP) {
             settings.iterations = ITERATIONS_WITH_A_TIME_LIMIT;
             settings.time_limit_s = options->time_limit_s > 0 ? options->time_limit_s : GAP_TIME_S;
@@ -84,8 +84,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
 
 /* ---- labellings to compare with ------------------------------------------------------------- */
 
-/* Where there is no time for an energy with its parts, the total that is known otherwise will do.
- */
+/* If there is no time to evaluate an energy term by term, use the total known from elsewhere. */
 static bool is_too_long(double known, dcrf_energy *energy, const dcrf_error *error) {
     const double nan = (double)NAN;
     *energy = (dcrf_energy){known, nan, nan, nan};
@@ -110,12 +109,12 @@ static bool find_best_constant(const dcrf_plan *plan, const built_model *built, 
     dcrf_error error;
     return dcrf_best_constant(plan, built->workspace, &constant->label, &constant->energy,
                               &error) >= 0 ||
-           is_too_long((double)NAN, &constant->energy, &error) || /* nor is its label known */
+           is_too_long((double)NAN, &constant->energy, &error) || /* its label is not known
+                                                                   * either */
            library_problem(problem, "best constant labelling", &error);
 }
 
-/* After a run that was told to end they may take a little longer, and no more: enough for small
- * pictures. */
+/* After a run that was told to stop, these may take this much longer: enough for small pictures. */
 #define REFERENCE_S 0.05
 
 static bool find_references(const dcrf_plan *plan, const built_model *built, solution *found,
@@ -123,7 +122,7 @@ static bool find_references(const dcrf_plan *plan, const built_model *built, sol
     const double left_s = interrupt_came() ? REFERENCE_S : time_left_s(&built->time);
     dcrf_workspace_set_limit(built->workspace, left_s > 0 ? fmax(left_s, REFERENCE_S) : 0, NULL,
                              NULL);
-    /* The shorter one first. */
+    /* The faster one first. */
     const bool done = find_best_constant(plan, built, found, problem) &&
                       find_unary_minimum(plan, built, found, problem);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
@@ -167,7 +166,7 @@ static bool take_results(const dcrf_solver *solver, size_t variables, solution *
     dcrf_error error;
     dcrf_solver_get_info(solver, &found->info);
     dcrf_solver_labels(solver, found->labels, variables, NULL);
-    if (found->was_cut_short) { /* there may be no marginals: those of the labels */
+    if (found->was_cut_short) { /* there may be no marginals: use the labels */
         for (size_t a = 0; a < variables; a++)
             found->marginals[a * found->stride + found->labels[a]] = 1;
     } else if (dcrf_solver_marginals(solver, found->marginals, variables * found->stride,
@@ -200,14 +199,14 @@ static bool start_from_file(const solver_options *options, const built_model *bu
     return done;
 }
 
-/* Memory that runs out late in a run does not take away what was found before. */
+/* If memory runs out late in a run, what was found before is kept. */
 static bool holds_result(const dcrf_solver *solver, const dcrf_error *error) {
     dcrf_solver_info info;
     dcrf_solver_get_info(solver, &info);
     return error->status == DCRF_ERROR_MEMORY && isfinite(info.energy.total);
 }
 
-/* A run that ends before the first energy is known has no result. */
+/* A run that stops before the first energy is known has no result. */
 static bool has_energy(const solver_options *options, const dcrf_solver *solver,
                        cli_problem *problem) {
     dcrf_solver_info info;

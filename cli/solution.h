@@ -1,4 +1,4 @@
-/* A run of a solver, and all that is known afterwards. */
+/* A run of a solver and its results. */
 #ifndef DCRF_CLI_SOLUTION_H
 #define DCRF_CLI_SOLUTION_H
 
@@ -10,77 +10,77 @@
 
 typedef struct solver_options {
     int method;          /* dcrf_method */
-    size_t iterations;   /* 0: the method's own */
+    size_t iterations;   /* 0: the method's default */
     double time_limit_s; /* 0: none */
-    double gap;          /* 0: the method's own */
+    double gap;          /* 0: the method's default */
     bool no_polish;
     size_t rounding_draws;
     size_t seed;
     const char *start_file; /* NULL: none */
     int lp_schedule;        /* dcrf_lp_schedule */
-    int proving;            /* dcrf_proving: no option of its own */
+    int proving;            /* dcrf_proving: no command-line option */
 } solver_options;
 
 extern const cli_option method_option_table[];
-extern const cli_option solver_option_table[]; /* whatever the method */
+extern const cli_option solver_option_table[]; /* for every method */
 
 /* The library's settings; `trace` asks for moments. */
 dcrf_settings settings_from_options(const solver_options *options, bool trace);
 
-/* A labelling that needs no solver, to compare with. */
+/* A labelling that needs no solver, for comparison. */
 typedef struct reference {
     dcrf_energy energy;
     uint16_t label; /* of a constant labelling */
 } reference;
 
-/* How a solution in tiles was cut. */
+/* How an image was cut into tiles. */
 typedef struct tiles_facts {
     size_t count;   /* 0: the image was solved as a whole */
-    size_t current; /* while it is solved, from 1 */
+    size_t current; /* the one being solved, from 1 */
     size_t solved;
     size_t along[DCRF_MAX_AXES];
-    size_t window[DCRF_MAX_AXES]; /* of the first tile, overlap included */
+    size_t window[DCRF_MAX_AXES]; /* of the first tile, including the overlap */
     size_t overlap[DCRF_MAX_AXES];
     size_t memory_bytes;    /* the limit; 0: none */
-    double estimated_bytes; /* what it was expected to take */
+    double estimated_bytes; /* estimated memory use */
     size_t plan_bytes;      /* the largest plan */
-    double vertices;        /* of the lattice per pixel, the most in a sample */
-    double largest_gap;     /* of a tile's own problem; NaN: no bound */
+    double vertices;        /* lattice vertices per pixel, the maximum over a sample */
+    double largest_gap;     /* of a single tile's problem; NaN: no bound */
     flicker flicker_before; /* of a video, by the unaries alone */
     flicker flicker_after;
 } tiles_facts;
 
 typedef struct solution {
     dcrf_solver_info info;
-    tiles_facts tiles; /* where there are some, only labels counts and energies are known */
+    tiles_facts tiles; /* if there are any, only label counts and energies are known */
     uint16_t *labels;
     uint16_t *unary_labels; /* the unary minimum of every pixel */
-    dcrf_plan *plan;        /* for who solves the same model again */
+    dcrf_plan *plan;        /* for solving the same model again */
     reference unary_minimum;
-    reference constant; /* the best of them */
+    reference constant; /* the best constant labelling */
     float *marginals;   /* a block as in dcrf/operator.h */
     size_t stride;
-    float *confidence; /* the marginal of the label chosen, one a pixel */
+    float *confidence; /* the marginal of the chosen label, one per pixel */
     dcrf_moment *moments;
     size_t moment_count;
     double setup_s; /* reading, building and planning */
     size_t pixels;
     size_t label_count;
-    dcrf_changes changes; /* against the unary minimum */
-    size_t *before;       /* pixels of every label in the unary minimum, */
+    dcrf_changes changes; /* compared with the unary minimum */
+    size_t *before;       /* pixels per label in the unary minimum, */
     size_t *after;        /* and in the labelling */
     bool has_proof;       /* LP only */
     dcrf_proof_info proven;
-    uint16_t *labels_left; /* labels that an optimal labelling can have, one number per pixel; 1 is
-                              proven */
-    uint8_t *certificate;  /* NULL: not wanted, or not made */
+    uint16_t *labels_left; /* labels that an optimal labelling can have, one number per pixel; 1
+                            * means proven */
+    uint8_t *certificate;  /* NULL: not requested, or not made */
     size_t certificate_size;
     double gap_asked_for; /* 0: none */
-    bool was_cut_short;   /* memory ran out; this is what was found until then */
+    bool was_cut_short;   /* memory ran out; this is what was found before */
 } solution;
 
-/* Solve; `trace` asks for moments. After an interruption the
- * solution is that of the moment. On failure nothing is left to free; freeing is allowed. */
+/* Solve; `trace` asks for moments. After an interruption the solution is the one found so far.
+ * On failure there is nothing to free, but freeing is allowed. */
 bool solution_find(const solver_options *options, const model_options *model,
                    const char *image_file, const built_model *built, bool trace, feedback talk,
                    solution *found, cli_problem *problem);

@@ -1,4 +1,4 @@
-/* dcrf solve: the labelling of least energy that a method finds, and what it proves. */
+/* dcrf solve: the labelling of lowest energy that a method finds, and what it proves. */
 #include "clock.h"
 #include "command.h"
 #include "io/room.h"
@@ -27,7 +27,7 @@ static bool has_summary(const solve_settings *settings) {
     return !settings->feedback.quiet && !solve_outputs_take_stdout(&settings->outputs);
 }
 
-/* All other files are in place by then. */
+/* All other files are in place by now. */
 static bool say_not_made(const char *file, const dcrf_solver_info *info, cli_problem *problem) {
     partial(problem, file, "not written: %s before there was a proof; everything else was written",
             stop_reason(info->proof_stop));
@@ -94,7 +94,7 @@ static bool run_solve(const void *given, cli_problem *problem) {
     const bool is_checked = ranks_mine() != 0 || solve_outputs_check(&settings->outputs, problem);
     if (!ranks_agree(is_checked, problem) || !large_solve(&task, &was_solved, problem))
         return false;
-    /* A whole is solved by rank 0. */
+    /* Rank 0 solves images that are not tiled. */
     if (was_solved || ranks_mine() != 0)
         return true;
     if (!model_build(&settings->model, settings->image_file, time, &built, problem))

@@ -67,7 +67,7 @@ static bool ends_with(const char *text, const char *ending) {
     return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
 }
 
-/* Formats of a file, as a set. */
+/* File formats, as a set of flags. */
 enum { PNG = 1, NPY = 2, NIFTI = 4, TIFF = 8, ANY = 16, FOLDER = 32 };
 
 static int format_of(const char *file) {
@@ -79,7 +79,7 @@ static int format_of(const char *file) {
                                      : 0;
 }
 
-/* A file is named by its format where there is a choice, or could be a mistake. */
+/* The name's ending must give the format if there is a choice, or if it could be a mistake. */
 static bool check_one(const char *file, int formats, cli_problem *problem) {
     if (!file)
         return true;
@@ -151,7 +151,7 @@ bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, pal
         take_colours_of_map(built, colours);
     if (outputs->palette_file && !palette_read(outputs->palette_file, colours, &names, problem))
         return problem_of_option(problem, "--palette");
-    /* Palettes name as many colours as they have, often more than there are labels. */
+    /* Palettes often name more colours than there are labels. */
     while (names.count > dcrf_model_labels(built->model))
         free(names.lines[--names.count]);
     if (built->classes.count == 0)
@@ -175,14 +175,14 @@ bool solve_outputs_take_stdout(const solve_outputs *outputs) {
 typedef struct writing {
     const solve_outputs *outputs;
     const solve_results *results;
-    bool is_hurried; /* pictures are compressed little */
+    bool is_hurried; /* compress pictures fast rather than well */
     cli_outputs files;
     scene shown;
-    char *world_file; /* the name of it */
+    char *world_file; /* its name */
     cli_problem *problem;
 } writing;
 
-/* Whole numbers, in the order of the format. */
+/* Integers, in the element order of the format. */
 static bool write_label_numbers(const char *file, FILE *stream, const writing *w,
                                 const uint16_t *numbers) {
     const cli_image *image = &w->results->built->image;
@@ -194,8 +194,8 @@ static bool write_label_numbers(const char *file, FILE *stream, const writing *w
     return true;
 }
 
-/* With the place of the image, and labels (0 of them: it is no map of labels) only where the image
- * has data. */
+/* With the image's georeference; where the image has no data, labels are left out. `labels` is 0
+ * if this is not a label map. */
 static bool write_tiff(const char *file, FILE *stream, const writing *w, const uint16_t *samples,
                        size_t labels, const uint8_t (*colours)[3]) {
     const cli_image *image = &w->results->built->image;
@@ -240,7 +240,7 @@ static bool write_labels(const char *file, FILE *stream, const writing *w) {
     return png_write(stream, file, labels, layout, w->problem);
 }
 
-/* The place of a picture that cannot say it itself, in a file beside it. */
+/* The georeference of a picture that cannot hold it itself, in a file beside it. */
 static bool write_place(writing *w, const char *picture_file) {
     const geo_reference *geo = w->results->built->image.geo;
     FILE *stream;
@@ -279,7 +279,7 @@ static bool write_boundaries(const char *file, FILE *stream, const writing *w) {
                          IMAGE_CHANNELS);
 }
 
-/* Floats of one or more channels, in the order of the format. */
+/* Floats of one or more channels, in the element order of the format. */
 static bool write_floats(const char *file, FILE *stream, const writing *w, const float *floats,
                          size_t channels) {
     const cli_image *image = &w->results->built->image;
@@ -320,7 +320,8 @@ static bool write_proof(const char *file, FILE *stream, const writing *w) {
 static bool write_certificate(const char *file, FILE *stream, const writing *w) {
     const solution *found = w->results->found;
     (void)file;
-    fwrite(found->certificate, 1, found->certificate_size, stream); /* looked at by the commit */
+    fwrite(found->certificate, 1, found->certificate_size, stream); /* errors are detected at the
+                                                                     * commit */
     return true;
 }
 
@@ -331,7 +332,7 @@ static bool write_marginals(const char *file, FILE *stream, const writing *w) {
     float *packed = calloc(variables, labels * sizeof *packed);
     if (!packed)
         return out_of_memory(w->problem, file);
-    /* NIfTI wants one volume after the other, .npy the labels of a pixel next to each other. */
+    /* NIfTI stores one volume after the other, .npy the labels of a pixel next to each other. */
     const bool planar = format_of(file) == NIFTI;
     for (size_t a = 0; a < variables; a++)
         for (size_t i = 0; i < labels; i++)
@@ -362,7 +363,7 @@ static bool write_report(const char *file, FILE *stream, const writing *w) {
     return html_report_write(stream, file, r, w->is_hurried, w->problem);
 }
 
-/* Frames go into a folder of their own, one after the other (write_frames). */
+/* Frames go into a folder of their own, one at a time (write_frames). */
 static bool write_one(writing *w, const char *file,
                       bool (*write)(const char *file, FILE *stream, const writing *w)) {
     FILE *stream;
@@ -372,7 +373,7 @@ static bool write_one(writing *w, const char *file,
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-/* A picture with the name of a frame, in a folder that is made where there is none. */
+/* A picture named after a frame, in a folder that is created if missing. */
 typedef struct frame_file {
     char *path;
     cli_outputs files;
@@ -381,7 +382,7 @@ typedef struct frame_file {
 
 static bool frame_begin(frame_file *file, const char *folder, const cli_image *video, size_t frame,
                         cli_problem *problem) {
-    /* A link there may lead to a frame that was read. */
+    /* Replace a link rather than follow it: it may lead to an input frame. */
     *file = (frame_file){.files = {.place = OUTPUT_IN_STORE}};
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return failure(problem, folder, "cannot be made: %s", strerror(errno));
@@ -430,7 +431,7 @@ static bool write_frames(writing *w) {
     return done;
 }
 
-/* Before the files are put in place: what cannot be said is a failure, and then there are none. */
+/* Printed before the files are put in place: if printing fails, no files are left behind. */
 static bool print_summary(const writing *w) {
     const solve_results *r = w->results;
     if (!r->is_summary_wanted)
@@ -441,23 +442,23 @@ static bool print_summary(const writing *w) {
     return output_flush_standard(w->problem);
 }
 
-/* What is said of the result, and all files in place. */
+/* Print the summary and put all files in place. */
 static bool finish(writing *w) {
     return write_one(w, w->outputs->json_file, write_json) &&
            outputs_finish(&w->files, w->problem) && print_summary(w) &&
            outputs_commit(&w->files, w->problem);
 }
 
-/* What compressing the pictures of a run takes, all of them. */
+/* Time to compress all pictures of a run. */
 #define COMPRESSION_S_PER_PIXEL 1e-6
 
-/* Will the time be over before pictures are written as small as they can be? */
+/* Will the time run out before pictures can be compressed well? */
 static bool is_hurried(const built_model *built) {
     const double needed_s = COMPRESSION_S_PER_PIXEL * (double)image_pixels(&built->image);
     return interrupt_came() || (built->time.limit_s > 0 && time_left_s(&built->time) < needed_s);
 }
 
-/* Is there a file for which the image is brought into the form of a screen? */
+/* Does any file show the image, so that it must be scaled for display? */
 static bool shows_image(const solve_outputs *outputs) {
     return outputs->overlay_file || outputs->boundaries_file || outputs->confidence_file ||
            outputs->proof_file ||

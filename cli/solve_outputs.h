@@ -10,7 +10,7 @@
 typedef enum label_format { LABELS_INDEXED = 0, LABELS_GREY } label_format;
 
 typedef struct solve_outputs {
-    /* NULL: not wanted */
+    /* NULL: not requested */
     const char *labels_file;
     const char *marginals_file;
     const char *overlay_file;
@@ -28,10 +28,10 @@ typedef struct solve_outputs {
 
 extern const cli_option solve_output_table[];
 
-/* Options that a repetition need not have: where results go, and what is said meanwhile. */
+/* Options that repeating a run does not need: where results go, and what is printed meanwhile. */
 extern const cli_option *const no_part_of_settings[];
 
-/* What the outputs are made of. */
+/* The inputs of the outputs. */
 typedef struct solve_results {
     const model_options *model;
     const built_model *built;
@@ -43,30 +43,28 @@ typedef struct solve_results {
     bool is_summary_wanted; /* on the standard output */
 } solve_results;
 
-/* Can they be written? For use before anything is read, and before the work. */
+/* Can they be written? Call this before anything is read or computed. */
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem);
 bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem);
 
-/* The colours of the labels, and their names where the palette has them and nothing else named
- * them.
- */
+/* The colours of the labels, and their names if the palette has them and no other source does. */
 bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
                            cli_problem *problem);
 
-/* The labels of one frame of a video, a picture in the folder of the labels. */
+/* Write the labels of one video frame as a picture in the labels' folder. */
 bool solve_outputs_write_frame(const solve_outputs *outputs, const cli_image *video,
                                const palette *colours, size_t frame, const uint16_t *labels,
                                cli_problem *problem);
 
-/* Does one of them go to the standard output? */
+/* Does one of them go to standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);
 
-/* Print the summary and write all of them, or none. */
+/* Print the summary and write all files, or none. */
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem);
 
-/* The same where what belongs to pixels is already written into `files`, and only the JSON result
- * and the summary are missing. */
+/* The same if the per-pixel outputs are already in `files`, and only the JSON result and the
+ * summary are missing. */
 bool solve_outputs_finish(const solve_outputs *outputs, const solve_results *results,
                           cli_outputs *files, cli_problem *problem);
 

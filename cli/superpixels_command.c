@@ -1,4 +1,4 @@
-/* dcrf superpixels: the regions of an image that can be the cliques of a model. */
+/* dcrf superpixels: the regions of an image that can serve as cliques of a model. */
 #include "command.h"
 #include "io/nifti.h"
 #include "io/npy.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Choices are stored as their place in the form. */
+/* Choices are stored as their index in the form. */
 _Static_assert(DCRF_SUPERPIXEL_MEAN_SHIFT == 0 && DCRF_SUPERPIXEL_SLIC == 1, "meanshift|slic");
 
 typedef struct superpixels_settings {
@@ -19,7 +19,7 @@ typedef struct superpixels_settings {
     const char *regions_file;
     const char *boundaries_file; /* NULL: none */
     int method;                  /* dcrf_superpixel_method */
-    size_t min_region_px;        /* 0: as the method does it */
+    size_t min_region_px;        /* 0: the method's default */
     double spatial_bandwidth_px;
     double range_bandwidth;
     double region_size_px;
@@ -60,7 +60,7 @@ static bool find_regions(segmentation *s, cli_problem *problem) {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-/* In 16 bits, for a picture or a volume. */
+/* As 16-bit numbers, for a picture or a volume. */
 static bool write_regions_short(const segmentation *s, FILE *stream, cli_problem *problem) {
     const char *file = s->settings->regions_file;
     const size_t pixels = image_pixels(&s->image);
@@ -113,7 +113,7 @@ static bool encode_boundaries(const segmentation *s, const uint8_t *boundary, FI
     return done;
 }
 
-/* Of a volume: 1 where regions meet. */
+/* For a volume: 1 where regions meet. */
 static bool write_boundary_volume(const segmentation *s, const uint8_t *boundary, FILE *stream,
                                   cli_problem *problem) {
     const char *file = s->settings->boundaries_file;

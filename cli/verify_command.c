@@ -1,4 +1,4 @@
-/* dcrf verify: is what a certificate claims true for this image? */
+/* dcrf verify: are a certificate's claims true for this image? */
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -70,7 +70,7 @@ static json_t *result_to_json(const evaluation_settings *settings, const built_m
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
-/* An operator that was asked for must be the one that the certificate is about. */
+/* If an operator is given, it must be the one that the certificate is about. */
 static bool check_operator(const evaluation_settings *settings, const dcrf_verification *found,
                            const char *file, cli_problem *problem) {
     const bool exact = settings->model.kernels.operator_kind == DCRF_OPERATOR_EXACT;
