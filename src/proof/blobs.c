@@ -1,6 +1,6 @@
-/* What stays undecided after all proofs is often a few patches that could as well have another
- * label: as a whole, which no move of single variables finds out. A blob is a set of undecided
- * variables with one label that hang together on the grid. */
+/* What stays undecided after all proofs is often a few patches that could equally well have another
+ * label, but only as a whole: moves of single variables do not find that. A blob is a set of
+ * undecided variables with the same label that is connected on the grid. */
 #include "proof/blobs.h"
 
 #include "core/error.h"
@@ -9,7 +9,7 @@
 #include <dcrf/energy.h>
 #include <string.h>
 
-/* Each blob and label costs an energy. */
+/* Every trial of a blob with a label evaluates the energy. */
 #define MOST_BLOBS 24
 
 struct blob {
@@ -18,10 +18,10 @@ struct blob {
 
 struct blobs {
     const struct dcrf_knowledge *known;
-    uint32_t *members; /* those of a blob next to each other */
+    uint32_t *members; /* grouped by blob */
     uint8_t *seen;
     size_t count;
-    struct blob largest[MOST_BLOBS]; /* in order */
+    struct blob largest[MOST_BLOBS]; /* in descending order of size */
 };
 
 static void keep_if_large(struct blobs *blobs, struct blob blob) {
@@ -69,7 +69,7 @@ static void find(struct blobs *blobs) {
     }
 }
 
-/* Give the blob the label where it is possible; returns to how many. */
+/* Give the blob the label wherever that is possible; returns how many variables changed. */
 static size_t paint(const struct blobs *blobs, const struct blob *blob, size_t label,
                     uint16_t *labels) {
     const struct dcrf_knowledge *known = blobs->known;

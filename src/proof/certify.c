@@ -1,5 +1,5 @@
-/* Certifying a labelling: the LP method runs until its bound is close enough to the energy of the
- * labelling, or the time is up. */
+/* Certifying a labelling: the LP method runs until its bound is close enough to the labelling's
+ * energy, or the time is up. */
 #include "core/error.h"
 #include "core/timer.h"
 #include "energy/sums.h"
@@ -33,12 +33,13 @@ static dcrf_status check(const dcrf_certify_settings *settings, dcrf_error *erro
                                "the settings of a certificate", error);
 }
 
-/* Beyond what the gap says of single variables. */
+/* Can more be proven than what follows from the gap? */
 static bool can_prove_more(const dcrf_plan *plan) {
     return dcrf_model_require_potts(plan->model, "a proof for single variables", NULL) == DCRF_OK;
 }
 
-/* The solver stops by the gap of the best labelling it knows, which is not the one in question. */
+/* The solver's gap is that of the best labelling it knows, not of the one to be certified, so run()
+ * checks the gap itself. */
 static dcrf_settings solver_settings(const dcrf_plan *plan, const dcrf_certify_settings *settings) {
     dcrf_settings lp;
     dcrf_settings_defaults(&lp, DCRF_METHOD_LP);
@@ -64,7 +65,8 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
         if (status < 0)
             return status;
         dcrf_solver_get_info(solver, &info);
-        /* Before the LP has begun, all that is known is that pairs and cliques cost something. */
+        /* Before the LP has begun, the only bound comes from pairs and cliques costing at least
+         * 0. */
         certificate->lower_bound = isnan(info.lower_bound) ? info.unary_floor : info.lower_bound;
         certificate->relative_gap =
             dcrf_relative_gap(energy, certificate->lower_bound, info.unary_floor);
@@ -78,7 +80,7 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
     }
 }
 
-/* Which labels are proven by the gap alone: that takes no time. */
+/* Count the labels proven by the gap alone, which takes no time. */
 static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *labels,
                                 dcrf_certify_info *certificate, dcrf_error *error) {
     struct dcrf_judgement judgement = {0};
@@ -89,7 +91,7 @@ static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *label
     return status;
 }
 
-/* Which labels are proven, and what more that says about the gap, with the rest of the time. */
+/* Prove labels, and with them a smaller gap, in the remaining time. */
 static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
                          dcrf_certify_info *certificate, dcrf_error *error) {
     dcrf_proof *proof;
@@ -120,7 +122,7 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
     return DCRF_OK;
 }
 
-/* The energy of the labelling at most: so the gap is never too small. */
+/* The energy of the labelling, rounded up so that the gap is never understated. */
 static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                            dcrf_error *error) {
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);

@@ -1,28 +1,28 @@
 /* Proofs for groups of variables: a dual point that proves a whole group without any gap.
  *
  * Let x be a labelling and A a group of undecided variables. Let p(y) be y with x on A. If
- * E(y) > E(p(y)) for every y that differs from x on A, then every optimal labelling is x there
+ * E(y) > E(p(y)) for every y that differs from x on A, then every optimal labelling equals x there
  * (an improving mapping: Shekhovtsov, "Maximum persistency in energy minimization", CVPR 2014;
  * Swoboda et al., "Partial optimality by pruning for MAP-inference with general graphical models",
  * CVPR 2014). For every y, alpha_ab:i = K_ab clip((y_bi - y_ai) / epsilon) is
  * antisymmetric and at most K_ab, and
  *
- *   2 K_ab [i != j] + alpha_ab:i - alpha_ab:j >= 0,   = 0 where i = j,
- *                                                     = 0 at (x_a, x_b) where y tells the two
- * apart:
+ *   2 K_ab [i != j] + alpha_ab:i - alpha_ab:j >= 0,
+ *                                              = 0 where i = j,
+ *                                              = 0 at (x_a, x_b) where y tells the two apart.
  *
- * for that y_a(x_a) is kept at or above a half plus epsilon / 2 and the others as far below. So
- * inside A the pairs of x have no slack, and with a member b outside A doing its worst,
+ * To ensure the latter, y_a(x_a) is kept at or above a half plus epsilon / 2, and the others as far
+ * below. So inside A the pairs of x have no slack, and in the worst case for the b outside A,
  *
  *   E(y) - E(p(y)) >= sum_{a in A, y_a != x_a} margin_a(y_a),
  *   margin_ai = r_ai - r_a(x_a),
- *   r_ai = cost_ai - sum_{b in A} alpha_ab:i - [i != x_a] sum_{b undecided, not in A, i possible} 2
- * K_ab.
+ *   r_ai = cost_ai - sum_{b in A} alpha_ab:i
+ *          - [i != x_a] sum_{b undecided, not in A, i possible} 2 K_ab.
  *
- * The group is proven if all margins are positive. Putting a variable out lowers the margins of the
- * others, so the largest group is what is left when those without a margin are put out again
- * and again. No bound and no energy is involved: all is decided variable by variable, and only
- * local roundings count. */
+ * The group is proven if all margins are positive. Removing a variable lowers the margins of the
+ * others, so repeatedly removing the variables without positive margins leaves the largest group.
+ * No global bound or energy is involved: every margin is tested on its own, so only local rounding
+ * errors matter. */
 #include "proof/groups.h"
 
 #include "backend/cpu/simplex.h"
@@ -64,7 +64,7 @@ void dcrf_groups_clear(struct dcrf_groups *groups) {
 
 /* ---- the dual point ------------------------------------------------------------------------- */
 
-/* The two nodes in the middle that the clipped line tells apart. */
+/* The two nodes around the middle that are at least epsilon apart. */
 static size_t low_node(const struct dcrf_groups *groups, size_t *high) {
     const double wanted = ceil(groups->epsilon * LAST_NODE - 1e-9);
     const size_t span = wanted < 1 ? 1 : wanted > LAST_NODE ? LAST_NODE : (size_t)wanted;
@@ -73,7 +73,8 @@ static size_t low_node(const struct dcrf_groups *groups, size_t *high) {
     return low;
 }
 
-/* F between two nodes for values; what a member sees of those that may have the label. */
+/* The clipped line between the nodes of values; column MAY is what members see of variables outside
+ * the group that may have the label. */
 static void fill_table(const struct dcrf_groups *groups, float *table) {
     size_t high;
     const size_t low = low_node(groups, &high), row = dcrf_bin_row(NODES);
@@ -111,7 +112,7 @@ static void take_values(void *context, size_t begin, size_t end, size_t worker) 
         }
 }
 
-/* What a sweep is of one over all variables. */
+/* The cost of a sweep over the members, relative to one over all variables. */
 static double share_of_rest(const struct dcrf_knowledge *known) {
     return (double)known->member_count / (double)known->model->variables;
 }
@@ -123,7 +124,7 @@ struct channel {
     size_t label;
 };
 
-/* The nodes of one label, and how many variables are at one where the others see something. */
+/* Set the nodes of one label; returns how many variables contribute to the sums of others. */
 static double place(void *context, size_t begin, size_t end) {
     const struct channel *c = context;
     const struct dcrf_groups *groups = c->groups;
@@ -157,7 +158,7 @@ static void reduce(void *context, size_t begin, size_t end, size_t worker) {
             c->groups->known->cost[a * labels + c->label] - c->groups->known->sum[a];
 }
 
-/* The reduced costs of the group in hand. */
+/* The reduced costs of the current group. */
 static dcrf_status reduce_all(struct dcrf_groups *groups, dcrf_error *error) {
     struct dcrf_knowledge *known = groups->known;
     dcrf_pool *pool = dcrf_workspace_pool(known->workspace);
@@ -178,7 +179,7 @@ static dcrf_status reduce_all(struct dcrf_groups *groups, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* Put those out that lack a margin. */
+/* Remove the members without a positive margin. */
 static double put_out(void *context, size_t begin, size_t end) {
     struct dcrf_groups *groups = context;
     const struct dcrf_knowledge *known = groups->known;
@@ -225,7 +226,7 @@ dcrf_status dcrf_groups_decide(struct dcrf_groups *groups, dcrf_error *error) {
 
 /* ---- relaxing what is undecided ------------------------------------------------------------- */
 
-/* The nodes of one label, and how many undecided variables may have it. */
+/* Set the nodes of one label; returns how many undecided variables may have it. */
 static double place_all(void *context, size_t begin, size_t end) {
     const struct channel *c = context;
     struct dcrf_knowledge *known = c->groups->known;
@@ -278,7 +279,7 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
         fill_table(groups, known->table);
         for (size_t i = 0; i < known->model->labels; i++) {
             struct channel channel = {groups, i};
-            /* A label that is possible nowhere has y = 0 and is not read. */
+            /* A label that is possible nowhere has y = 0, and its reduced costs are not used. */
             if (dcrf_parallel_sum(pool, n, place_all, &channel) == 0)
                 continue;
             if ((status = dcrf_knowledge_sum(known, NODES, known->table, error)) < 0)
@@ -293,9 +294,9 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
 
 /* ---- what is left --------------------------------------------------------------------------- */
 
-/* The least energy of what is undecided is at least sum_a min_i r_ai, whatever the values: x is at
- * most sum_a (cost_a(x_a) + sum_b K_ab [x_a != x_b] - min_i r_ai) above it. known->sum holds the
- * pairs of x. */
+/* For any values, sum_a min_i r_ai is a lower bound on the energy of the undecided variables, so x
+ * is at most sum_a (cost_a(x_a) + sum_b K_ab [x_a != x_b] - min_i r_ai) above the optimum.
+ * known->sum holds the pairs of x. */
 static double sum_excess(void *context, size_t begin, size_t end) {
     const struct dcrf_groups *groups = context;
     const struct dcrf_knowledge *known = groups->known;
@@ -315,7 +316,7 @@ static double sum_excess(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-/* A clique that x breaks may be whole in the optimum. */
+/* A clique that x breaks may be unanimous in the optimum. */
 static double sum_broken(const struct dcrf_knowledge *known) {
     const struct dcrf_cliques *cliques = &known->model->cliques;
     double sum = 0;
@@ -332,11 +333,11 @@ static double sum_broken(const struct dcrf_knowledge *known) {
     return sum;
 }
 
-/* known->sum[a] = sum_{b undecided} K_ab [x_a != x_b] of the undecided a. */
+/* known->sum[a] = sum_{b undecided} K_ab [x_a != x_b] for undecided a. */
 static dcrf_status sum_pairs(struct dcrf_groups *groups, dcrf_error *error) {
     struct dcrf_knowledge *known = groups->known;
     const size_t n = known->model->variables, labels = known->model->labels;
-    /* From node 0, those that have the label at node 1. */
+    /* At node 0, the sum counts the variables with the label, at node 1. */
     float table[3 * DCRF_LANES] = {0, 1};
     table[DCRF_LANES] = -1;
     double *pairs = groups->pairs;
@@ -360,7 +361,8 @@ static dcrf_status sum_pairs(struct dcrf_groups *groups, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* What exceeds the smallest reduced cost by more than the excess is in no optimal labelling. */
+/* A label whose reduced cost exceeds the smallest by more than the excess is in no optimal
+ * labelling. */
 static void exclude(struct dcrf_groups *groups, double excess) {
     struct dcrf_knowledge *known = groups->known;
     const size_t labels = known->model->labels;

@@ -1,17 +1,18 @@
-/* What a group's cliques do to its margins.
+/* How cliques affect the margins of a group.
  *
  * With p the improving mapping of groups.c, a clique of cost C changes by C or -C or nothing:
  *
- * - If no member of the clique is outside the group and x is unanimous on it, say l, then p(y) is
- *   unanimous and the clique gains C from every change that is not one of the whole clique. With
- *   any v_a >= 0, sum_a v_a = C, that is at least the sum of the v_a of those that change, less C
- * if all change to the same label.
- * - Else it loses C at most where y is unanimous, say i: then all members with x_a != i change to
- * i.
+ * - If every member is in the group or decided, and x has one label on the clique, then p(y) is
+ *   unanimous and every change gains C unless it leaves the clique unanimous. For any v_a >= 0 with
+ *   sum_a v_a = C, the gain is at least the sum of the v_a of the members that change, less C if
+ *   all change to the same label.
+ * - Otherwise it loses at most C, and only where y is unanimous, with label i: then all members
+ *   with x_a != i change to i.
  *
- * So C is lost only where all members can have i, and then those with x_a != i share the loss as
- * they like: each in proportion to its margin for i, which leaves all of them one exactly if
- * together they have more than C. The gain v goes to the members with the smallest margins. */
+ * So C is lost only where i is possible at all members, and the loss can be divided freely among
+ * those with x_a != i. Divided in proportion to their margins for i, it leaves all of these
+ * positive exactly if their sum exceeds C. The gain v goes to the members with the smallest
+ * margins. */
 #include "proof/groups.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ struct clique {
     double cost;
 };
 
-/* The margin of a member for a label, after subtracting all errors. */
+/* The margin of a member for a label, after subtracting a bound on the error. */
 static double margin_of(const struct clique *c, size_t a, size_t label) {
     const struct dcrf_knowledge *known = c->groups->known;
     const double *reduced = c->groups->reduced + a * known->model->labels;
@@ -39,7 +40,7 @@ static double smallest_margin(const struct clique *c, size_t a) {
     return smallest;
 }
 
-/* Every member that counts is in the group or decided, and all have the same label. */
+/* Are all members in the group or decided, with the same label? */
 static int is_kept_whole(const struct clique *c) {
     const struct dcrf_knowledge *known = c->groups->known;
     for (size_t k = 0; k < c->size; k++) {
@@ -51,10 +52,10 @@ static int is_kept_whole(const struct clique *c) {
     return 1;
 }
 
-/* Raise the smallest margins of the undecided members to one level, by C altogether. */
+/* Raise the smallest margins of the undecided members to a common level, by C in total. */
 static void share_gain(const struct clique *c) {
     struct dcrf_groups *groups = c->groups;
-    double *margins = groups->known->sum; /* not in use now */
+    double *margins = groups->known->sum; /* otherwise unused at this point */
     double low = INFINITY, most = 0;
     for (size_t k = 0; k < c->size; k++) {
         const size_t a = c->members[k];
@@ -83,7 +84,8 @@ static void share_gain(const struct clique *c) {
     }
 }
 
-/* Take C from the margins for one label. Where they are not enough all who would pay go out. */
+/* Take C from the margins for one label. If they do not suffice, all members that would pay are
+ * removed. */
 static size_t share_loss(const struct clique *c, size_t label) {
     struct dcrf_groups *groups = c->groups;
     const struct dcrf_knowledge *known = groups->known;

@@ -1,7 +1,7 @@
-/* From the parts of the LP's dual point to the numbers in a certificate.
+/* Converts the parts of the LP's dual point to the numbers in a certificate.
  *
- * y becomes a whole number of steps. Row sums in the hundreds multiply what that changes, so that
- * strong kernels need finer steps: the change of a sum is about row sum / (steps epsilon). */
+ * y is rounded to an integer number of steps. Large row sums amplify the error, so strong kernels
+ * need finer steps: a sum changes by about row sum / (steps epsilon). */
 #include "proof/kept.h"
 
 #include "core/error.h"
@@ -11,13 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Labels whose entries are all below this part of epsilon have an alpha near zero: it is left out,
- * as the LP does. */
+/* Labels whose entries are all below this fraction of epsilon have an alpha near zero; they are
+ * left out, as in the LP. */
 #define DEAD 0.0625
-/* With s steps rounding costs about 5e-4 (mean row sum / epsilon) / s of the bound (measured on
- * photographs, normalized and not): this many keep it to some millionths of the energy. */
+/* With s steps, rounding costs about 5e-4 (mean row sum / epsilon) / s of the bound (measured on
+ * photographs, normalized and not): this many keep it to a few millionths of the energy. */
 #define STEPS_PER_SLOPE 256
-/* Parts that weigh less are left out, and the others weigh more. */
+/* Parts with smaller weights are dropped, and the weights of the others scaled up. */
 #define LEAST_WEIGHT 1e-5
 #define FEWEST_STEPS (1u << 14)
 #define MOST_STEPS (1u << 23)
@@ -68,7 +68,7 @@ static dcrf_status take_point(const struct dcrf_lp *lp, double epsilon, size_t b
     return DCRF_OK;
 }
 
-/* How the cliques' costs are divided; evenly where the LP's form is another one. */
+/* How the cliques' costs are divided; evenly if the LP does not divide them this way. */
 static dcrf_status take_shares(const struct dcrf_lp *lp, struct dcrf_certificate_mixture *mixture,
                                dcrf_error *error) {
     const dcrf_model *model = lp->problem->model;
@@ -110,7 +110,7 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
         status = take_point(lp, epsilon, bins, lp->y, 1, is_exact, mixture->points, error);
     }
     for (size_t k = 0; k < kept->count && status == DCRF_OK; k++)
-        if (lp->best.part_weights[k] > LEAST_WEIGHT) /* roundings of the sum stay below 1 */
+        if (lp->best.part_weights[k] > LEAST_WEIGHT) /* the last factor keeps the sum below 1 */
             status = take_point(lp, kept->parts[k].epsilon, kept->parts[k].bins, kept->parts[k].y,
                                 fmin(1, total) * lp->best.part_weights[k] / sum * (1 - 0x1p-48),
                                 is_exact, &mixture->points[mixture->point_count++], error);

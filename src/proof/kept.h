@@ -1,4 +1,4 @@
-/* The LP's dual point as a certificate holds it. */
+/* The LP's dual point in the form stored in a certificate. */
 #ifndef DCRF_PROOF_KEPT_H
 #define DCRF_PROOF_KEPT_H
 
@@ -6,8 +6,8 @@
 
 struct dcrf_lp;
 
-/* A mixture of what the LP has kept; of its last y where it has kept nothing. To be freed as part
- * of a certificate. */
+/* A mixture of the parts that the LP has kept, or its last y if it has kept none. Freed with the
+ * certificate that takes it. */
 dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
                               struct dcrf_certificate_mixture *mixture, dcrf_error *error);
 

@@ -3,9 +3,9 @@
  *
  *   cost_ai - min_j cost_aj > 2 sum_{b undecided, i possible at b} K_ab + C_p [p may agree on i]
  *
- * means that every labelling with label i at a gets better when a alone takes the label j, so i
- * occurs there in no optimal labelling. Sums go through the ordered filter, which says how accurate
- * it is, and whose table picks who counts. */
+ * means that every labelling with label i at a improves when a alone takes the label j, so i occurs
+ * there in no optimal labelling. Sums for deciding go through the ordered filter, which has a known
+ * accuracy; its table selects the variables that count. */
 #include "proof/knowledge.h"
 
 #include "core/error.h"
@@ -15,17 +15,17 @@
 #include <math.h>
 #include <string.h>
 
-#define UNIT 0x1p-24 /* of rounding to float */
+#define UNIT 0x1p-24 /* unit roundoff of float */
 #define SLACK 1e-3   /* covers 1 / (1 - roundings * UNIT) */
-#define TINY 1e-25   /* what is flushed to zero */
+#define TINY 1e-25   /* covers values flushed to zero */
 #define GRAIN 1024
 #define TABLE_NODES (DCRF_VALUE_NODES + 2)
 
-/* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it up;
- * a margin is a difference of two labels, and a pair that was left out has at most the slack 4
- * K_ab. The sums in double are of a few dozen terms; a cost is rounded once a round. Labels that
- * cost so much more than the least that no sum brings them near it do not count: their margins are
- * far larger than their roundings. */
+/* Every b occurs in one sum per label, with a factor of at most 2, regardless of the number of
+ * calls; a margin is a difference of two labels, and a pair that is left out has a slack of at most
+ * 4 K_ab. The sums in double have a few dozen terms; a cost is rounded once per round. Labels so
+ * much more expensive than the cheapest that no sum can close the gap are ignored: their margins
+ * far exceed their rounding errors. */
 static void find_errors(struct dcrf_knowledge *known) {
     const dcrf_model *model = known->model;
     for (size_t a = 0; a < model->variables; a++) {
@@ -45,8 +45,8 @@ static void find_errors(struct dcrf_knowledge *known) {
     }
 }
 
-/* What an operator makes of the known errors: its roundings, and what it leaves out of the rows of
- * its variables (NULL: all). */
+/* Add the errors of an operator: its roundings, and what it leaves out of the rows of its variables
+ * (NULL: all). */
 static dcrf_status count_errors(struct dcrf_knowledge *known, const dcrf_operator *op,
                                 double weight, const uint32_t *members, dcrf_error *error) {
     const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
@@ -214,7 +214,8 @@ dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const 
     return DCRF_OK;
 }
 
-/* known->sum = sum_m w_m K_m known->indicator, at the members; the indicator is zero elsewhere. */
+/* known->sum = sum_m w_m K_m known->indicator at the members; the indicator must be zero
+ * elsewhere. */
 static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables;
     memset(known->sum, 0, n * sizeof *known->sum);
@@ -241,7 +242,7 @@ dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t 
                                    size_t first, size_t count, double *columns, dcrf_error *error) {
     const size_t members = known->member_count;
     double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in), *out;
-    uint32_t *place = dcrf_allocate(size, sizeof *place); /* of each among the members */
+    uint32_t *place = dcrf_allocate(size, sizeof *place); /* the index of each among the members */
     dcrf_status status = in && place ? DCRF_OK : dcrf_fail_memory(error, "a proof");
     if (status == DCRF_OK) {
         for (size_t k = 0, at = 0; k < size; k++, at++) {
@@ -293,7 +294,7 @@ static dcrf_status allocate_packed(struct dcrf_knowledge *known, dcrf_error *err
                : dcrf_fail_memory(error, "a proof");
 }
 
-/* Operators of the undecided variables. */
+/* Restrict the operators to the undecided variables. */
 static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables, kernels = known->plan->kernel_count;
     dcrf_status status = allocate_packed(known, error);
@@ -326,7 +327,7 @@ static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
 
 /* ---- deciding ------------------------------------------------------------------------------- */
 
-/* One possible label left? Then it is the label of x, even if it was not before. */
+/* If only one possible label is left, make it the label of x; returns whether it was. */
 static bool take_single(struct dcrf_knowledge *known, size_t a) {
     const uint8_t *possible = known->possible + a * known->model->labels;
     size_t count = 0, label = 0;
@@ -342,7 +343,7 @@ static bool take_single(struct dcrf_knowledge *known, size_t a) {
 
 dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
                                   dcrf_error *error) {
-    /* Node 1 counts, seen from node 0. */
+    /* At node 0, the sum counts the variables at node 1. */
     float table[2 * DCRF_LANES] = {0, 1};
     table[DCRF_LANES] = -1;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -386,7 +387,8 @@ int dcrf_knowledge_may_agree(const struct dcrf_knowledge *known, size_t clique, 
     return 1;
 }
 
-/* known->sum becomes what excluding label i costs at most in pairs and cliques. */
+/* Add the costs of the cliques that may agree on the label. known->sum then bounds from above what
+ * giving up the label can cost in pairs and cliques. */
 static void add_clique_costs(struct dcrf_knowledge *known, size_t label) {
     const struct dcrf_cliques *cliques = &known->model->cliques;
     for (size_t p = 0; p < cliques->count; p++) {
@@ -408,7 +410,7 @@ dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_erro
 
 /* ---- dead ends ------------------------------------------------------------------------------ */
 
-/* Labels whose sums are found together: the values of the kernels are what takes the time. */
+/* Labels that are summed together: evaluating the kernels takes most of the time. */
 #define CHANNELS 8
 
 struct dead_ends {
@@ -422,7 +424,7 @@ static size_t member(const struct dcrf_knowledge *known, size_t k) {
     return known->parts ? known->members[k] : k;
 }
 
-/* The next labels that are possible somewhere, from `next` on. */
+/* Choose the next labels, from `next` on, that are possible at some undecided variable. */
 static size_t choose_labels(struct dead_ends *ends, size_t next) {
     const struct dcrf_knowledge *known = ends->known;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -435,7 +437,7 @@ static size_t choose_labels(struct dead_ends *ends, size_t next) {
     return next;
 }
 
-/* sum = sum_{b undecided, label possible at b} K_ab, in double; a variable counts itself. */
+/* sum = sum_{b undecided, label possible at b} K_ab, in double, including b = a. */
 static dcrf_status sum_possible(struct dead_ends *ends, dcrf_error *error) {
     const struct dcrf_knowledge *known = ends->known;
     const size_t labels = known->model->labels, channels = ends->channels;

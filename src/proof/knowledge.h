@@ -8,8 +8,8 @@
  *   sum_{a not in D} ( cost_a(y_a) + sum_{b not in D} K_ab [y_a != y_b] ) + cliques,
  *   cost_ai = phi_ai - 2 sum_{b in D} K_ab [x_b = i],
  *
- * so deciding variables makes the problem smaller, and every sum over kernels is one over the
- * undecided ones. */
+ * so deciding variables makes the problem smaller, and sums over kernels need only the undecided
+ * variables. */
 #ifndef DCRF_PROOF_KNOWLEDGE_H
 #define DCRF_PROOF_KNOWLEDGE_H
 
@@ -23,27 +23,28 @@ struct dcrf_knowledge {
     dcrf_workspace *workspace;
     uint16_t *labels;  /* x */
     uint8_t *possible; /* variables x labels */
-    uint16_t *round;   /* when a variable was decided; 0: it is not */
+    uint16_t *round;   /* round in which a variable was decided; 0: undecided */
     size_t rounds;     /* so far */
     size_t undecided;
     double *cost;     /* variables x labels */
     double *row_sums; /* sum_m w_m (K_m 1)_a, rounded up */
-    double *left_out; /* sum of the w_m K_ab that the operators leave out, at most */
-    size_t roundings; /* of the filters: the most of any */
-    /* How far a difference of two costs of a variable, each less a sum of K_ab times at most 2, can
-     * be from the truth. */
+    double *left_out; /* bound on the sum of the w_m K_ab that the operators leave out */
+    size_t roundings; /* most roundings in any filter */
+    /* Bound on the error of the difference of two reduced costs of a variable: each a cost minus a
+     * sum of K_ab with factors of at most 2. */
     double *error;
-    double *indicator, *indicated; /* before and after a filter in double */
-    /* Where the operators can be made smaller, they are those of `member_count` variables, among
-     * which are all undecided ones (NULL: of all). What goes through them is packed first. */
+    double *indicator, *indicated; /* input and output of a filter in double */
+    /* Where the operators can be restricted, `parts` holds those of the `member_count` variables in
+     * `members`, which include all undecided ones (NULL: of all variables). Their input is
+     * packed. */
     dcrf_operator **parts;
     uint32_t *members;
     size_t member_count;
-    const float *distance; /* the model's; NULL: Potts */
+    const float *distance; /* the model's distance; NULL: Potts */
     uint8_t *packed_bin;
     float *packed_fraction;
-    double *packed; /* 2 n: before and after a filter in double */
-    /* One label on its way through the ordered filter. */
+    double *packed; /* 2 n: input and output of a filter in double */
+    /* Input and output of the ordered filter for one label. */
     uint8_t *bin;
     float *fraction;
     float *filtered;
@@ -51,18 +52,19 @@ struct dcrf_knowledge {
     float *table; /* DCRF_VALUE_NODES + 2 rows */
 };
 
-/* Nothing is known but the labelling. What is decided, and all below, is for Potts; with another
- * distance for all kernels labels are excluded, and nothing is decided. */
+/* Start with every label possible. Deciding variables, and the sums below, require Potts; with
+ * another distance common to all kernels, labels can be excluded but variables are never
+ * decided. */
 dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *plan,
                                 dcrf_workspace *workspace, const uint16_t *labels,
                                 dcrf_error *error);
 void dcrf_knowledge_clear(struct dcrf_knowledge *known);
 
-/* Let go of all but labels and possible labels: what is left stands on no plan. */
+/* Release everything except the labels and the possible labels; the plan is no longer needed. */
 void dcrf_knowledge_keep_result(struct dcrf_knowledge *known);
 
-/* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b) with T the antisymmetric table of `bins` nodes,
- * between known->bin and known->fraction. */
+/* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b), with T the antisymmetric table of `bins`
+ * nodes, interpolated at known->bin and known->fraction. */
 dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
                                dcrf_error *error);
 
@@ -71,16 +73,17 @@ dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const 
 dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
                                   dcrf_error *error);
 
-/* Exclude every label that is worse than another one at its variable whatever the undecided others
- * do (dead-end elimination), or those that were looked at before an interrupt. */
+/* Exclude every label that is worse than another one at its variable for any labels of the
+ * undecided others (dead-end elimination). After an interrupt, only the labels examined so far are
+ * excluded. */
 dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known,
                                      const struct dcrf_interrupt *interrupt, dcrf_error *error);
 
-/* known->indicated[a] = sum_{b undecided} K_ab, a itself included where it is undecided. */
+/* known->indicated[a] = sum_{b undecided} K_ab, including b = a if a is undecided. */
 dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error);
 
-/* columns[k * count + c] = sum_m w_m K_m between rest[k] and rest[first + c], for c < count, among
- * `size` undecided variables in their order. */
+/* columns[k * count + c] = sum_m w_m K_m between rest[k] and rest[first + c], for c < count; `rest`
+ * lists `size` undecided variables in increasing order. */
 dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
                                    size_t first, size_t count, double *columns, dcrf_error *error);
 

@@ -1,5 +1,5 @@
-/* Proofs for single variables (proof_search.c), and what they say about the gap: at the end it is
- * that of the undecided rest alone. */
+/* Proofs for single variables (proof_search.c), and what they imply for the gap: in the end it is
+ * that of the undecided variables alone. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -10,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the time that a run has left; the rest is for the conclusion. */
+/* Fraction of a run's remaining time for the search; the rest is for the conclusion. */
 #define SEARCHING_PART 0.8
 
 struct dcrf_proof {
     struct dcrf_knowledge known;
-    dcrf_workspace *own_workspace; /* of a certificate that is not made with the solver's; NULL */
+    dcrf_workspace *own_workspace; /* for a certificate that cannot use the solver's; else NULL */
     dcrf_plan *own_plan;
     size_t labels;
     dcrf_proof_info info;
@@ -71,7 +71,7 @@ static bool is_exact(const dcrf_plan *plan) {
 
 /* ---- the result ----------------------------------------------------------------------------- */
 
-/* How many labels are left, and is the labelling the only one? */
+/* Count the possible labels; returns whether the labelling is the only one left. */
 static bool count_possible(const struct dcrf_knowledge *known, dcrf_proof_info *info) {
     const size_t labels = known->model->labels;
     bool is_only_one = true;
@@ -101,11 +101,11 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     const double floor = run->solver->info.unary_floor, bound = run->solver->info.lower_bound;
     const bool is_only_one = count_possible(known, info);
     dcrf_energy_round_up(&info->energy, error_of);
-    if (!run->settings.certificate) /* which does not hold that proof */
+    if (!run->settings.certificate) /* a certificate does not contain the proof of rest.c */
         excess = fmin(excess, run->excess);
     if (is_only_one)
         excess = 0;
-    /* The gap is that of the rest; the errors of the energy are in the bound alone. */
+    /* The gap is that of the rest; errors of the energy enter only the bound. */
     info->lower_bound = info->energy.total - excess - 3 * error_of;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
     if (run->settings.certificate) {
@@ -120,9 +120,9 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     return DCRF_OK;
 }
 
-/* A certificate about fast operators is checked with the matrices that the CPU makes, to the last
- * digits of a double. Those of a device differ from them by rounding: then the certificate is made
- * with operators of the CPU. Exact operators are the formula wherever they are. */
+/* Certificates about fast operators are checked against the matrices built on the CPU, to the last
+ * digits of a double. Those built on a device differ by rounding, so the certificate is then made
+ * with CPU operators. Exact operators are defined by their formula on any device. */
 static dcrf_status choose_plan(dcrf_proof *proof, const dcrf_solver *solver, bool is_certificate,
                                dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
@@ -150,11 +150,11 @@ static dcrf_status prove(struct dcrf_proof_run *run, dcrf_proof *made, dcrf_erro
     return status;
 }
 
-/* The solver has one labelling, that of the proof: it began with the solver's, which is kept only
- * where it is better by double sums and nothing says that it must not be. */
+/* The solver takes the proof's labelling. The search started from the solver's own, which is kept
+ * only if its energy is lower, no certificate was made and not all variables are proven. */
 static void hand_over(const dcrf_proof *proof, bool is_certificate, dcrf_solver *solver) {
     const dcrf_energy *energy = &proof->info.energy;
-    if (is_certificate) /* what it proves is what is said */
+    if (is_certificate) /* report only what the certificate proves */
         solver->info.lower_bound = (double)NAN;
     if (energy->total <= solver->info.energy.total || is_certificate ||
         proof->info.proven == proof->info.variables)
@@ -264,7 +264,7 @@ dcrf_status dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts, size_t 
         return dcrf_fail_null(error, "the proof");
     const dcrf_status status =
         dcrf_check_room(counts, count, proof->info.variables, "the counts", error);
-    const size_t labels = proof->labels; /* the model may be gone */
+    const size_t labels = proof->labels; /* the model may have been freed */
     for (size_t a = 0; status == DCRF_OK && a < proof->info.variables; a++) {
         counts[a] = 0;
         for (size_t i = 0; i < labels; i++)

@@ -1,6 +1,6 @@
-/* What a certificate of a proof holds: the LP's dual point, the groups round by round, the values
- * that they stand on, and the bound of the rest (docs/reference/certificate.md). Only what a check
- * will find is claimed. */
+/* What the certificate of a proof holds: the LP's dual point, the groups by round, the values that
+ * prove them, and the bound of the rest (docs/reference/certificate.md). It claims only what a
+ * check will confirm. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/columns.h"
@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums in double differ by no more than this, in any order of addition (check_sums.c). */
+/* Bound on the difference between two sums in double with different orders of addition
+ * (check_sums.c). */
 static double allowance(const struct dcrf_proof_run *run) {
     const dcrf_model *model = run->known->model;
     const double n = (double)model->variables;
@@ -27,7 +28,7 @@ static double allowance(const struct dcrf_proof_run *run) {
            0x1p-46 * unaries;
 }
 
-/* The cuts that stand for the model's distance in the LP. */
+/* The cuts that represent the model's distance in the LP. */
 static dcrf_status take_cuts(const struct dcrf_proof_run *run,
                              struct dcrf_certificate_content *content, dcrf_error *error) {
     if (!run->known->distance)
@@ -44,7 +45,7 @@ static dcrf_status take_cuts(const struct dcrf_proof_run *run,
     return DCRF_OK;
 }
 
-/* Where there is no time for it, the certificate does without. */
+/* If there is no time for this, the certificate omits the dual point. */
 dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy,
                                        dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
@@ -65,15 +66,16 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
     dcrf_release(content.cut_lengths);
     dcrf_release(content.cut_sets);
     if (status == DCRF_ERROR_INTERRUPTED) {
-        run->kept.size = 0; /* not checked, not claimed */
+        run->kept.size = 0; /* not checked, so not claimed */
         return DCRF_OK;
     }
     run->kept_bound = energy - excess - 2 * allowance(run);
     return status < 0 || known->distance ? status : dcrf_knowledge_decide(known, NULL, error);
 }
 
-/* The sum of the lowest unaries, which has no part in the errors of the pairs: not above what
- * check_bound.c and a plain sum in double with n 2^-52 of the magnitudes off make of it. */
+/* The sum of the lowest unaries, which is independent of the errors of the pairs: at most what
+ * check_bound.c computes, and at most a plain sum in double with an error of n 2^-52 times the
+ * magnitudes. */
 static double claimed_floor(const struct dcrf_proof_run *run) {
     const dcrf_model *model = run->known->model;
     double magnitude = 0;
@@ -88,7 +90,7 @@ static double claimed_floor(const struct dcrf_proof_run *run) {
            ((double)model->variables + 8) * 0x1p-51 * magnitude;
 }
 
-/* A bound that is still one after the errors that a check in double allows for. */
+/* The bound after subtracting the errors that a check in double allows for. */
 void dcrf_proof_claim(const struct dcrf_proof_run *run, double error_of, double excess,
                       bool is_only_one, dcrf_proof_info *info) {
     const double floor = run->solver->info.unary_floor, allowed = allowance(run);
@@ -98,7 +100,8 @@ void dcrf_proof_claim(const struct dcrf_proof_run *run, double error_of, double 
         is_only_one ? 0 : dcrf_relative_gap(info->energy.total, info->lower_bound, floor);
 }
 
-/* The planes of labels that have values at a variable that `of` marks; how many. */
+/* Number the planes of the labels that have a nonzero value at some variable (of_rest: at some
+ * undecided one), from 1; 0: no plane. Returns how many. */
 static size_t find_planes(const struct dcrf_proof_run *run, bool of_rest, uint16_t *plane) {
     const size_t n = run->known->model->variables, labels = run->known->model->labels;
     size_t count = 0;
@@ -112,7 +115,7 @@ static size_t find_planes(const struct dcrf_proof_run *run, bool of_rest, uint16
     return count;
 }
 
-/* The values, one plane for each label that has some. */
+/* The values, one plane per label with nonzero values. */
 static bool pack_values(const struct dcrf_proof_run *run,
                         struct dcrf_certificate_content *content) {
     const size_t n = run->known->model->variables, labels = run->known->model->labels;
@@ -129,7 +132,8 @@ static bool pack_values(const struct dcrf_proof_run *run,
     return content->values != NULL;
 }
 
-/* The bound of the rest is that of one dual point, whose values are those of the rest. */
+/* The bound of the rest comes from a single dual point with the values of the undecided
+ * variables. */
 static bool pack_rest(const struct dcrf_proof_run *run, struct dcrf_certificate_content *content) {
     const struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;

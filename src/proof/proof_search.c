@@ -1,12 +1,12 @@
-/* Proofs for single variables, one after the other:
+/* Proofs for single variables, in this order:
  *
  * 1. by the gap: with reduced costs r of the LP's best dual point, of bound LB, every labelling x
  *    has E(x) >= LB + sum_a (r_a(x_a) - min_i r_ai). A label whose reduced cost exceeds the
  *    smallest by more than E - LB, for the energy E of any labelling, occurs in no optimal one;
  * 2. by dead ends (knowledge.c) and for groups (groups.c), which need no gap, with the LP's y;
- * 3. where that comes to an end, the relaxation of the undecided rest is solved a little further,
+ * 3. when that decides no more, the relaxation of the undecided rest is solved a little further,
  *    with a handicap for the labelling, so that its margins become positive where it stays optimal,
- *    and the rest is tried again. */
+ *    and step 2 is tried again. */
 #include "proof/proof_run.h"
 
 #include "core/error.h"
@@ -19,13 +19,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The width that the bound of the rest comes from. */
+/* Width of the line for the bound of the rest. */
 #define BOUND_EPSILON (1.0 / (DCRF_VALUE_NODES - 1))
 #define RELAX_STEPS 12
 #define MOST_FRUITLESS 3
-/* The first handicap, as a part of the mean row sum; halved from one relaxation to the next. */
+/* The first handicap, as a fraction of the mean row sum; halved after every relaxation. */
 #define FIRST_HANDICAP 0.125
-/* A round that decides less than this part of the rest is the last with its dual point. */
+/* A round that decides less than this fraction of the rest is the last with its dual point. */
 #define WORTHWHILE 0.05
 
 /* ---- by the gap ----------------------------------------------------------------------------- */
@@ -58,13 +58,13 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
         return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);
     struct exclusion exclusion = {run, energy.total + error_of -
                                            dcrf_dual_bound(&run->lp->space, &run->lp->best)};
-    if (exclusion.excess >= 0) /* else something is wrong with the bound: claim nothing */
+    if (exclusion.excess >= 0) /* otherwise the bound is inconsistent: claim nothing */
         dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->model->variables, 1024,
                           exclude, &exclusion);
     return known->distance ? DCRF_OK : dcrf_knowledge_decide(known, NULL, error);
 }
 
-/* Variables with one possible label. */
+/* Count the variables with one possible label. */
 static size_t count_single(const struct dcrf_knowledge *known) {
     const size_t labels = known->model->labels;
     size_t single = 0;
@@ -77,8 +77,8 @@ static size_t count_single(const struct dcrf_knowledge *known) {
     return single;
 }
 
-/* Where x is constant no pair has a slack, whatever the dual point: the best one may show that
- * every variable has its label. */
+/* If x is constant, no pair has slack at any dual point, so the best one may prove all variables at
+ * once. */
 static dcrf_status decide_constant(struct dcrf_proof_run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -115,7 +115,7 @@ static dcrf_status eliminate(struct dcrf_proof_run *run, dcrf_error *error) {
     return status < 0 ? status : dcrf_knowledge_decide(run->known, NULL, error);
 }
 
-/* Groups and dead ends until they bring little. */
+/* Decide groups and eliminate dead ends until that brings little. */
 static dcrf_status decide_groups(struct dcrf_proof_run *run, dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     size_t before = SIZE_MAX;
@@ -130,7 +130,7 @@ static dcrf_status decide_groups(struct dcrf_proof_run *run, dcrf_error *error) 
     return status;
 }
 
-/* Let the labels of the largest y among the undecided be those of x, if they are better. */
+/* Take the labels of largest y at the undecided variables as x if that lowers the energy. */
 static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -154,8 +154,8 @@ static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcr
     return status;
 }
 
-/* The relaxation of the rest with handicaps, as long as it decides something; then without, because
- * a good bound needs none, and a narrow line. */
+/* Relax the rest with handicaps as long as that decides variables; then without a handicap and with
+ * narrower lines, for a good bound. */
 static dcrf_status relax_rest(struct dcrf_proof_run *run, double handicap, double *best,
                               dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
@@ -180,7 +180,7 @@ static dcrf_status relax_rest(struct dcrf_proof_run *run, double handicap, doubl
     return status;
 }
 
-/* A better labelling of the rest, and if it is small, all that can be known about it. */
+/* Improve the labelling of the rest; solve the rest if it is small. */
 static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is_better,
                               dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
@@ -218,7 +218,7 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
         status = decide_groups(run, error);
     run->first_rounds = known->rounds;
     run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
-    /* A rest that resists may have another label than that of x. */
+    /* Variables that remain undecided may have the wrong label in x: try to improve it. */
     bool is_better = true;
     while (is_better && status == DCRF_OK && !is_over(run)) {
         status = relax_rest(run, FIRST_HANDICAP * mean, &best, error);

@@ -1,12 +1,11 @@
-/* The LP of the undecided variables (knowledge.h has the energy) by the method of lp_huber.c:
+/* Solves the LP of the undecided variables (energy: see knowledge.h) by the method of lp_huber.c:
  *
  *   r_ai = cost_ai - sum_b K_ab clip((z_bi - z_ai) / epsilon),   y = P(z - tau r),
  *
- * accelerated, epsilon halved every so many steps. Every r proves that no labelling has less energy
- * than sum_a min_i r_ai over the possible labels, and so does every mixture of them; the best one
- * is moved by line search towards the newest and the average. With hundreds of variables a step
- * takes microseconds, so there can be thousands of them, in double, with lines as narrow as need
- * be. */
+ * accelerated, with epsilon halved after a fixed number of steps. Every r proves the lower bound
+ * sum_a min_i r_ai over the possible labels, and so does every mixture of them; the best one is
+ * moved by line search towards the newest and the average. With hundreds of variables a step
+ * takes microseconds, so thousands are affordable, in double, with lines as narrow as needed. */
 #include "proof/rest.h"
 
 #include "backend/cpu/simplex.h"
@@ -20,17 +19,17 @@
 #define FIRST_EPSILON 0.25
 #define NARROWEST (1.0 / 2048)
 #define STEPS_PER_EPSILON 80
-/* Columns of the matrix that go through the operators together. */
+/* Columns of the matrix passed through the operators together. */
 #define COLUMNS 16
 #define HALVINGS 12
 
 struct rest {
     struct dcrf_knowledge *known;
     size_t count, labels;
-    uint32_t *variable; /* of each */
+    uint32_t *variable; /* index in the model */
     double *matrix;     /* count x count, the diagonal zero */
     double *row_sum;
-    /* count x labels each: marginals, the sums over b, what is mixed of them. */
+    /* count x labels each: marginals, flows (the sums over b) and mixtures of flows. */
     float *y, *previous;
     double *z, *flow, *average, *best;
     uint16_t *label, *best_label;
@@ -97,7 +96,7 @@ static dcrf_status read_matrix(struct rest *rest, dcrf_error *error) {
 
 /* ---- what is proven ------------------------------------------------------------------------- */
 
-/* sum_a min_i (cost - flow), with the flow a mixture of two. */
+/* sum_a min_i (cost - flow), where flow = (1 - at) from + at to. */
 static double bound_of(const struct rest *rest, const double *from, const double *to, double at) {
     double sum = 0;
     for (size_t a = 0; a < rest->count; a++) {
@@ -113,7 +112,7 @@ static double bound_of(const struct rest *rest, const double *from, const double
     return sum;
 }
 
-/* The bound is concave along the line. */
+/* Ternary search: the bound is concave along the line. */
 static void improve(struct rest *rest, const double *candidate) {
     double low = 0, high = 1;
     for (int k = 0; k < HALVINGS; k++) {
@@ -254,7 +253,8 @@ static void begin(struct rest *rest, const float *y) {
         }
 }
 
-/* As in groups.c: what exceeds the smallest by more than the excess is in no optimal labelling. */
+/* As in groups.c: a label exceeding the smallest reduced cost by more than the excess is in no
+ * optimal labelling. */
 static void exclude(const struct rest *rest, double excess) {
     for (size_t a = 0; a < rest->count; a++) {
         const double *cost = costs_of(rest, a), *flow = rest->best + a * rest->labels;
