@@ -6,10 +6,10 @@
 
 #include <jansson.h>
 
-/* The name of label i is line i; labels without one are called by their number. */
+/* The name of label i is line i; labels without a name go by their number. */
 typedef line_list class_names;
 
-/* "sky", or "label 3" where there is no name; fit to be shown. */
+/* "sky", or "label 3" if it has no name; safe to print. */
 #define CLASS_TEXT_BYTES 128
 const char *class_text(const class_names *names, size_t label, char text[CLASS_TEXT_BYTES]);
 
@@ -20,7 +20,7 @@ const char *class_text_with_number(const class_names *names, size_t label,
 /* The names as an array; NULL: out of memory. */
 json_t *class_names_to_json(const class_names *names);
 
-/* Are there as many names as labels, or none? `file` is where they come from. */
+/* Are there as many names as labels, or none? `file` is where they came from. */
 bool classes_check(const class_names *names, const char *file, size_t labels, cli_problem *problem);
 
 #endif

@@ -1,11 +1,11 @@
-/* Names are the library's. A tree is a text file with an edge per line,
+/* Names are the library's. A tree is a text file with one edge per line,
  *
  *   0 animals 1       label, group, length
  *   1 animals 1
  *   animals all 2     group, group, length
  *   2 all 3
  *
- * where whole numbers are labels and all other words groups; what follows a # is a remark. */
+ * where integers are labels and all other words are groups; # starts a comment. */
 #include "model/compatibility.h"
 
 #include "io/file.h"
@@ -35,7 +35,7 @@ static void edges_free(edge_list *edges) {
     lines_free(&edges->groups);
 }
 
-/* Labels are their own numbers; groups follow them in the order in which they occur. */
+/* A label's node is its number; groups follow in order of first occurrence. */
 static bool find_node(edge_list *edges, const char *word, const char *file, size_t line,
                       size_t *node, cli_problem *problem) {
     if (strspn(word, "0123456789") == strlen(word)) {

@@ -1,4 +1,4 @@
-/* --compatibility: what a pair of unlike labels costs. */
+/* --compatibility: the cost of a pair of different labels. */
 #ifndef DCRF_CLI_COMPATIBILITY_H
 #define DCRF_CLI_COMPATIBILITY_H
 

@@ -18,7 +18,7 @@ static bool set_device(dcrf_workspace *workspace, const char *device, cli_proble
     const dcrf_status status = dcrf_workspace_set_device(workspace, device, &error);
     if (status >= 0)
         return true;
-    /* What is no device at all is in the message already. */
+    /* If the text is not a device at all, the message already contains it. */
     snprintf(subject, sizeof subject, "--device%s%.40s", status == DCRF_ERROR_ARGUMENT ? "" : " ",
              status == DCRF_ERROR_ARGUMENT ? "" : device);
     return library_problem(problem, subject, &error);

@@ -11,7 +11,8 @@
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* Choices are stored as their place in the form; these make the place the value of the library. */
+/* Choices are stored as their index in the form; these assert that the index is the library's
+ * value. */
 _Static_assert(DCRF_NORMALIZE_NONE == 0 && DCRF_NORMALIZE_SYMMETRIC == 1, "none|symmetric");
 _Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "fast|exact");
 
@@ -22,7 +23,7 @@ static bool bad_kernel(const cli_option *option, const char *text, cli_problem *
                      option->form);
 }
 
-/* `sigma_count` sigmas above zero, and perhaps a weight behind them. */
+/* `sigma_count` positive sigmas, optionally followed by a weight. */
 static bool parse_kernel(const char *text, size_t sigma_count, double sigmas[2],
                          kernel_setting *setting) {
     double numbers[3];
@@ -54,7 +55,7 @@ static bool parse_spatial(const cli_option *option, const char *text, void *valu
 
 static bool parse_bilateral(const cli_option *option, const char *text, void *value,
                             cli_problem *problem) {
-    double sigmas[2] = {0}; /* of the pixels, of the colours */
+    double sigmas[2] = {0}; /* of position and colour */
     kernel_setting setting;
     if (!parse_kernel(text, 2, sigmas, &setting))
         return bad_kernel(option, text, problem);
@@ -63,7 +64,7 @@ static bool parse_bilateral(const cli_option *option, const char *text, void *va
     return true;
 }
 
-/* `lattice` is what `fast` was called before. */
+/* `lattice` is the former name of `fast`. */
 static bool parse_operator(const cli_option *option, const char *text, void *value,
                            cli_problem *problem) {
     return parse_choice(option, strcmp(text, "lattice") == 0 ? "fast" : text, value, problem);
@@ -92,7 +93,7 @@ const cli_option kernel_option_table[] = {
     {0},
 };
 
-/* Time has a sigma of its own. */
+/* The time axis has its own sigma. */
 static void kernels_along_time(const kernel_options *options, const cli_image *image,
                                dcrf_kernel *kernels, size_t count) {
     for (size_t k = 0; image_is_video(image) && k < count; k++)
@@ -156,8 +157,8 @@ const cli_option clique_option_table[] = {
     {0},
 };
 
-/* Lengths of masks are in proportion to the image: one as long as it is wide has those of a frame.
- */
+/* Lengths of masks scale with the image. Space the frames so that the video is as long as its
+ * frames are wide. */
 static void space_frames(cli_image *video) {
     video->spacing_mm[2] =
         sqrt((double)video->width * (double)video->height) / (double)video->depth;
@@ -200,7 +201,7 @@ static bool is_default_kernel(const cli_option *option, const kernel_setting *gi
            given->weight == usual.weight;
 }
 
-/* Kernels for scribbles and masks take the place of the usual ones, and of no others. */
+/* Kernels for scribbles and masks replace only the default ones. */
 static bool are_default_kernels(const kernel_options *options) {
     return is_default_kernel(&kernel_option_table[0], &options->spatial) &&
            is_default_kernel(&kernel_option_table[1], &options->bilateral) &&
@@ -234,7 +235,7 @@ bool model_check_kernels(const model_options *options, cli_problem *problem) {
 }
 
 bool model_set_strength(const model_options *options, built_model *built, cli_problem *problem) {
-    /* Kernels for scribbles and masks have weights of their own unless a strength is asked for. */
+    /* Kernels for scribbles and masks have their own weights unless a strength is given. */
     const bool has_own = built->has_own_kernels && isnan(options->strength.nats);
     bool weighted[KERNELS_MAX] = {false};
     dcrf_measured_strength measured;
@@ -246,7 +247,7 @@ bool model_set_strength(const model_options *options, built_model *built, cli_pr
                         built->kernel_count, built->model, &built->strength, problem))
         return false;
     built->strength.chosen_for = !has_own ? NULL : built->mask.map ? "rough masks" : "scribbles";
-    if (has_own) /* what is measured is for unaries whose pixels err by themselves */
+    if (has_own) /* the measurement assumes unaries whose errors are independent per pixel */
         built->strength.measured.strength = built->strength.nats;
     return true;
 }
@@ -376,7 +377,7 @@ bool model_read_labels(const built_model *built, const char *path, const unknown
     return done;
 }
 
-/* The axis that a photograph has not, and how far voxels are apart. */
+/* The third axis and the voxel spacing, which photographs lack. */
 static bool add_volume(json_t *report, const cli_image *image) {
     json_t *volume =
         json_pack("{s:I, s:[f, f, f]}", "depth", (json_int_t)image->depth, "spacing_mm",

@@ -19,8 +19,8 @@
 typedef struct kernel_setting {
     bool on;
     double sigma_px;     /* in a volume: mm */
-    double sigma_colour; /* bilateral only; colours run from 0 to 255, volumes as stored */
-    bool weighted;       /* its weight is given; else it has a part of the strength */
+    double sigma_colour; /* bilateral only; colours range from 0 to 255, volumes are as stored */
+    bool weighted;       /* its weight is given; otherwise it gets a share of the strength */
     double weight;
 } kernel_setting;
 
@@ -30,7 +30,7 @@ typedef struct kernel_options {
     double temporal;    /* sigma along time, in frames of a video */
     int normalization;  /* dcrf_normalization */
     int operator_kind;  /* dcrf_operator_kind */
-    size_t threads;     /* 0: one for each core */
+    size_t threads;     /* 0: one per core */
     const char *device; /* NULL: the CPU */
 } kernel_options;
 
@@ -43,12 +43,12 @@ extern const cli_option kernel_option_table[];
     "the photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), a volume (NIfTI: .nii, .nii.gz), or a "     \
     "folder of the frames of a video"
 
-/* The kernels that are on, in the order in which models get them; the weight is 1 where none is
- * given. The image must outlive them. */
+/* The enabled kernels, in the order in which models get them; a kernel without a given weight
+ * has weight 1. The image must outlive them. */
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]);
 
-/* Which of these have weights of their own. Returns how many kernels are on. */
+/* Which of them have a given weight. Returns the number of enabled kernels. */
 size_t kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]);
 
 /* "spatial" or "bilateral". */
@@ -62,8 +62,8 @@ typedef struct model_options {
     unary_options unary;
     const char *compatibility;  /* a name, tree:FILE, or a file with a matrix */
     const char *cliques_source; /* "none", a method of superpixels, or a file */
-    size_t min_region_px;       /* 0: as the method does it */
-    double gamma;               /* NaN: by the strength of the kernels */
+    size_t min_region_px;       /* 0: the method's default */
+    double gamma;               /* NaN: from the strength of the kernels */
     double eta;
 } model_options;
 
@@ -80,43 +80,43 @@ extern const cli_option clique_option_table[];
         "Cliques", clique_option_table, offsetof(settings, member)                                 \
     }
 
-/* The regions of the cliques, to be freed: of a file, or superpixels. `image_file` is for messages.
- */
+/* The regions of the cliques, from a file or superpixels; the caller frees them. `image_file` is
+ * for messages. */
 bool clique_regions_find(const model_options *options, const char *image_file,
                          const cli_image *image, dcrf_workspace *workspace, int32_t **regions,
                          cli_problem *problem);
 
-/* Make regions the cliques of a model over the image. */
+/* Use the regions as cliques of a model over the image. */
 bool model_set_cliques(const model_options *options, const cli_image *image, const int32_t *regions,
                        dcrf_model *model, cli_problem *problem);
 
 typedef struct built_model {
     cli_image image;
     unary_facts unary;
-    class_names classes; /* none: labels are called by their numbers */
+    class_names classes; /* none: labels go by their numbers */
     dcrf_model *model;
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;
     applied_strength strength;
-    bool from_scribbles;  /* the energies are, */
-    bool has_own_kernels; /* and the kernels are those of scribbles or of masks */
+    bool from_scribbles;  /* the energies are from scribbles */
+    bool has_own_kernels; /* the kernels are the defaults for scribbles or masks */
     scribble_summary scribbles;
     mask_summary mask;
     dcrf_workspace *workspace;
     time_frame time;
 } built_model;
 
-/* Do the options of kernels and strength fit together? */
+/* Are the options of kernels and strength consistent? */
 bool model_check_kernels(const model_options *options, cli_problem *problem);
 
-/* Read the image and the files of the options and build the model, in the time that the command
- * has. On failure nothing is left to free; freeing is allowed all the same. */
+/* Read the image and the option files and build the model within the command's time limit. On
+ * failure there is nothing to free, but freeing is allowed. */
 bool model_build(const model_options *options, const char *image_file, time_frame time,
                  built_model *built, cli_problem *problem);
 void model_free(built_model *built);
 
-/* The steps of building one that do not depend on where image and energies come from. The workspace
- * has the limit of built->time. */
+/* The steps of building a model that do not depend on the source of the image and energies. The
+ * workspace gets the limit of built->time. */
 bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem);
 bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem);
 bool model_add_kernels(const model_options *options, const char *image_file, built_model *built,
@@ -127,13 +127,13 @@ bool model_set_strength(const model_options *options, built_model *built, cli_pr
 bool model_plan(const model_options *options, const char *image_file, const built_model *built,
                 dcrf_plan **plan, cli_problem *problem);
 
-/* Read a labelling of the image with one of the model's labels at every pixel, to be freed. Pixels
- * of the number `void_number` (NULL: there is none) have no label: they get that of their smallest
- * unary. */
+/* Read a labelling of the image in which every pixel has one of the model's labels; the caller
+ * frees it. Pixels with the number `void_number` (NULL: none) are unlabelled: they get the label
+ * of lowest unary energy. */
 bool model_read_labels(const built_model *built, const char *path, const unknown_value *void_number,
                        uint16_t **labels, cli_problem *problem);
 
-/* What every JSON result says of its model; NULL when memory is out. */
+/* What every JSON result says about its model; NULL if out of memory. */
 json_t *model_report(const model_options *options, const built_model *built);
 
 #endif

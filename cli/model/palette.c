@@ -1,11 +1,12 @@
-/* A palette that stays readable with colour-blind eyes.
+/* A palette that stays readable for colour-blind people.
  *
- * The first eight colours are those of Okabe and Ito ("Color universal design", 2008), which were
- * chosen to be told apart with any common form of colour vision. From there on, every colour is the
- * one of a fixed grid that is farthest from all before it, where the distance of two colours is the
- * smallest of three: as normal, protanope and deuteranope eyes see them. The latter two are
- * simulated in linear RGB by the projections of Vienot, Brettel and Mollon (1999), and distances
- * are Euclidean in CIELAB, in which equal distances look about equally large. */
+ * The first eight colours are those of Okabe and Ito ("Color universal design", 2008), which
+ * were chosen to be distinguishable with any common form of colour vision. After them, every
+ * colour is the one of a fixed grid that is farthest from all before it. The distance of two
+ * colours is the smallest of three: as seen with normal, protanope and deuteranope vision. The
+ * latter two are simulated in linear RGB by the projections of Vienot, Brettel and Mollon
+ * (1999), and distances are Euclidean in CIELAB, in which equal distances look about equally
+ * large. */
 #include "model/palette.h"
 
 #include <math.h>
@@ -79,13 +80,13 @@ static double squared_distance(const seen_colour *a, const seen_colour *b) {
 
 /* ---- the default ---------------------------------------------------------------------------- */
 
-#define LEVELS 9 /* of each channel in the grid of candidates */
+#define LEVELS 9 /* per channel in the grid of candidates */
 #define CANDIDATES (LEVELS * LEVELS * LEVELS)
 
 typedef struct candidate {
     uint8_t rgb[3];
     seen_colour seen;
-    double nearest; /* squared distance to the nearest colour that was taken */
+    double nearest; /* squared distance to the nearest chosen colour */
 } candidate;
 
 bool palette_default(palette *colours, cli_problem *problem) {

@@ -13,14 +13,14 @@ typedef struct palette {
     uint8_t rgb[PALETTE_COLOURS][3];
 } palette;
 
-/* The default: label i has colour i, labels beyond begin again. */
+/* The default: label i has colour i; the colours repeat if there are more labels. */
 bool palette_default(palette *colours, cli_problem *problem);
 
-/* Replace the first colours by those of a text file, one per line, "#rrggbb" or "R G B" from 0 to
- * 255 with or without a name after it; palettes of GIMP are such files. A line may also be "LABEL
- * NAME R G B". Settings that the page saved are a palette, too: their "labels" have colours and
- * names. Where every colour has a name, `names` (which may be NULL) is filled with them, to
- * be freed. */
+/* Replace the first colours by those of a text file, one per line: "#rrggbb" or "R G B" from 0
+ * to 255, optionally followed by a name, as in GIMP palettes. A line may also be "LABEL NAME R G
+ * B". Settings saved by the web page are accepted too: their "labels" have colours and names. If
+ * every colour has a name, `names` (which may be NULL) receives the names; the caller frees
+ * them. */
 bool palette_read(const char *path, palette *colours, class_names *names, cli_problem *problem);
 
 /* The same from memory; `file` is for messages. */

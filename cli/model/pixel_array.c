@@ -19,10 +19,10 @@ dcrf_grid image_grid(const cli_image *image) {
 
 /* ---- .npy ----------------------------------------------------------------------------------- */
 
-/* An array and the image that it is for. */
+/* An array and its image. */
 typedef struct fitting {
     const npy_array *npy;
-    size_t first; /* 1: behind an axis of size 1, a batch of one */
+    size_t first; /* 1: after a leading axis of size 1, a batch of one */
     const char *path;
     const cli_image *image;
     array_fit fit;
@@ -37,7 +37,7 @@ dcrf_view image_view(const cli_image *image) {
     return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, image->channels);
 }
 
-/* The grid that the axes from `axis` on have, behind the batch; false: there are too few. */
+/* The grid of the axes from `axis` on, after the batch axis; false: there are too few. */
 static bool grid_from(const fitting *f, size_t axis, bool reversed, dcrf_grid *grid) {
     const size_t first = f->first + axis;
     *grid = image_grid(f->image);
@@ -48,7 +48,7 @@ static bool grid_from(const fitting *f, size_t axis, bool reversed, dcrf_grid *g
     return true;
 }
 
-/* Does the image stand in the array from that axis on? */
+/* Do the axes from `axis` on have the shape of the image? */
 static bool shape_has(const fitting *f, size_t axis, bool reversed) {
     const dcrf_grid image = image_grid(f->image);
     dcrf_grid grid;
@@ -89,7 +89,7 @@ static bool wrong_shape(const fitting *f, cli_problem *problem) {
                                               : "; width and height seem to be swapped");
 }
 
-/* Decide how the array lies over the image. */
+/* Determine the layout of the array. */
 static bool find_layout(const fitting *f, array_layout *layout, cli_problem *problem) {
     const size_t axes = image_grid(f->image).axes;
     const bool with_channels = f->npy->axes - f->first == axes + 1;
@@ -119,7 +119,7 @@ static bool find_layout(const fitting *f, array_layout *layout, cli_problem *pro
     return true;
 }
 
-/* How a .npy lies over the image, by its header. */
+/* How a .npy maps onto the image, from its header. */
 static bool place_npy(const file_bytes *bytes, const char *path, const cli_image *image,
                       array_layout layout, array_fit fit, array_place *place,
                       cli_problem *problem) {
@@ -140,7 +140,7 @@ static bool place_npy(const file_bytes *bytes, const char *path, const cli_image
     return true;
 }
 
-/* The bytes of a .npy, also where it lies in an archive. */
+/* The bytes of a .npy, which may be inside an archive. */
 static bool map_array(const char *path, file_bytes *bytes, cli_problem *problem) {
     if (!file_map(path, bytes, problem))
         return false;

@@ -1,13 +1,13 @@
-/* Strokes on a map, in numbers or colours, and the energies that the library makes of them. */
+/* Strokes on a map, in numbers or colours, and the energies that the library derives from them. */
 #include "model/scribbles.h"
 
 #include "io/label_map.h"
 
 #include <stdlib.h>
 
-#define VOID_NUMBER 255 /* what most label pictures call unknown */
+#define VOID_NUMBER 255 /* what most label pictures use for unknown */
 #define WHITE 0xffffff
-/* Strokes in more colours were smoothed, or are a photograph. */
+/* Strokes with more colours than this were smoothed, or the picture is a photograph. */
 #define SCRIBBLE_LABELS_MAX 64
 
 static size_t occurrences(const int32_t *numbers, size_t count, int32_t wanted) {
@@ -17,7 +17,8 @@ static size_t occurrences(const int32_t *numbers, size_t count, int32_t wanted) 
     return found;
 }
 
-/* Frames of a video without strokes have what the others have most: nothing. */
+/* Video frames without strokes get the most frequent number of the others, which means
+ * unlabelled. */
 static void fill_missing(int32_t *numbers, size_t count) {
     int32_t most = MAP_MISSING;
     size_t most_often = 0;
@@ -32,7 +33,7 @@ static void fill_missing(int32_t *numbers, size_t count) {
             most_often = often;
         }
         if (2 * most_often > count - i)
-            break; /* the rest cannot have another as often */
+            break; /* no other number can be as frequent */
     }
     for (size_t i = 0; i < count; i++)
         if (numbers[i] == MAP_MISSING)
@@ -41,8 +42,8 @@ static void fill_missing(int32_t *numbers, size_t count) {
 
 /* ---- from a map to labels ------------------------------------------------------------------- */
 
-/* Strokes in three greys, black, white and one between: the most frequent one is where no stroke
- * is, and the darker of the others is label 0. False: these are others. */
+/* Strokes in three greys, black, white and one in between: the most frequent one means no
+ * stroke, and the darker of the others is label 0. False: the picture is not of this kind. */
 static bool labels_from_greys(size_t count, int32_t *numbers, size_t *labels) {
     int32_t grey[3] = {0, -1, VOID_NUMBER};
     size_t pixels[3] = {0}, most = 0;
@@ -83,7 +84,7 @@ static int32_t choose_unknown(const unknown_value *unknown, bool colours, const 
     return zeros > 0 ? 0 : -1;
 }
 
-/* Numbers are labels as they stand, or less one where 0 means unknown. */
+/* Numbers are the labels, or the labels plus one if 0 means unknown. */
 static bool labels_from_numbers(const char *file, int32_t unknown, size_t count, int32_t *numbers,
                                 size_t *labels, cli_problem *problem) {
     const int32_t first = unknown == 0 ? 1 : 0;
@@ -171,7 +172,7 @@ static bool prepare_scribbles(const unary_options *options, size_t count, bool c
 
 /* ---- energies ------------------------------------------------------------------------------- */
 
-/* A model of the command's own, with the energies of the library's. */
+/* A model of the command's own, with the energies of the library's model. */
 static dcrf_status copy_energies(const dcrf_model *from, dcrf_model **model, dcrf_error *error) {
     size_t stride;
     const size_t labels = dcrf_model_labels(from);

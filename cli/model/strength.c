@@ -30,7 +30,7 @@ const cli_option strength_option_table[] = {
     {0},
 };
 
-/* The part of the strength that a kernel has; one that does not share it has all. */
+/* A kernel's share of the strength; a kernel that does not share it gets all. */
 static double share_of(const strength_options *options, const dcrf_kernel *kernel, size_t sharing) {
     if (sharing < 2)
         return 1;

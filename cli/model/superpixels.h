@@ -1,4 +1,4 @@
-/* Superpixels of the image of a command. */
+/* Superpixels of a command's image. */
 #ifndef DCRF_CLI_MODEL_SUPERPIXELS_H
 #define DCRF_CLI_MODEL_SUPERPIXELS_H
 
@@ -6,7 +6,7 @@
 
 #include <dcrf/dcrf.h>
 
-/* The regions of an image, to be freed; `image_file` is for messages. */
+/* The regions of an image; the caller frees them. `image_file` is for messages. */
 bool superpixels_find(const cli_image *image, const char *image_file,
                       const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                       int32_t **regions, size_t *count, cli_problem *problem);

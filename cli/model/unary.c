@@ -1,5 +1,5 @@
-/* Unary energies from arrays of energies, probabilities or logits (dcrf/unary.h says what they
- * become), at the size of the image or smaller. */
+/* Unary energies from arrays of energies, probabilities or logits (see dcrf/unary.h for the
+ * conversion), at the size of the image or smaller. */
 #include "model/unary.h"
 
 #include "io/frames.h"
@@ -133,7 +133,7 @@ const char *unary_file(const unary_options *options) {
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* Which options (or which entry of a data set's description) to use instead. */
+/* Suggest which options (or which entry of a data set's description) to use instead. */
 static bool advise(const unary_options *options, const dcrf_unary_traits *traits,
                    const dcrf_error *error, cli_problem *problem) {
     const char *kind = dcrf_unary_kind_name(traits->kind);
@@ -159,7 +159,7 @@ static bool advise(const unary_options *options, const dcrf_unary_traits *traits
                      error->message, traits->smallest < 0 ? "logits" : "probabilities", "energies");
 }
 
-/* Integers stand for something: for what, the user has to say. */
+/* Integers encode something else; the user has to say what. */
 static bool advise_integers(const unary_options *options, const dcrf_unary_traits *traits,
                             cli_problem *problem) {
     if (traits->is_certain && traits->scale != 1)
@@ -202,7 +202,7 @@ bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
         return library_problem(problem, options->array_file, &error);
     if (unary->integers && options->scale == 0)
         return advise_integers(options, &traits, problem);
-    /* Data sets hold energies where nothing else is said or seen. */
+    /* Arrays of data sets are energies unless stated or recognized otherwise. */
     if (options->in_dataset && claimed == DCRF_UNARY_AUTO && traits.kind == DCRF_UNARY_AUTO)
         claimed = DCRF_UNARY_ENERGIES;
     if (dcrf_unary_resolve_kind(&traits, claimed, kind, &error) < 0)
@@ -213,11 +213,11 @@ bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
-/* Lattice vertices per pixel that photographs have, and what the command holds beside the library.
- */
+/* Typical lattice vertices per pixel of photographs, and what the command holds besides the
+ * library. */
 #define USUAL_VERTICES 2.0
 #define COMMAND_BYTES_PER_PIXEL 40.0
-/* For which the machine is not asked. */
+/* Less than this is not checked against the available memory. */
 #define ROOM_ALWAYS_BYTES (64.0 * 1024 * 1024)
 
 bool unary_check_room(const cli_image *image, size_t labels, const char *file,
@@ -236,7 +236,7 @@ bool unary_check_room(const cli_image *image, size_t labels, const char *file,
                    floor(room / 1048576));
 }
 
-/* What the numbers of one label are. */
+/* Determine what the numbers of a single-label array are. */
 static bool resolve_foreground(const unary_options *options, const pixel_array *unary,
                                dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
     dcrf_unary_traits traits;
@@ -269,8 +269,8 @@ static bool resolve_foreground(const unary_options *options, const pixel_array *
     return true;
 }
 
-/* A map of the foreground becomes energies of two labels: of p, or of a logit x, they are
- * -ln(1 - p) and -ln p, or ln(1 + e^x) and ln(1 + e^-x). */
+/* A foreground map becomes energies of two labels: a probability p gives -ln(1 - p) and -ln p, a
+ * logit x gives ln(1 + e^x) and ln(1 + e^-x). */
 static bool convert_foreground(const unary_options *options, const cli_image *image,
                                pixel_array *unary, unary_facts *facts, cli_problem *problem) {
     const dcrf_grid grid = image_grid(image);
@@ -310,7 +310,7 @@ static bool convert_foreground(const unary_options *options, const cli_image *im
     return true;
 }
 
-/* The array becomes energies over the image. */
+/* Convert the array to energies over the image. */
 static bool convert_array(const unary_options *options, const cli_image *image, pixel_array *unary,
                           unary_facts *facts, cli_problem *problem) {
     const dcrf_grid grid = image_grid(image);
@@ -351,7 +351,7 @@ static bool unary_from_array(const unary_options *options, const cli_image *imag
     return done;
 }
 
-/* The numbers of an array, the labels of a pixel next to each other. */
+/* Copy the numbers of an array so that the labels of a pixel are next to each other. */
 static void gather(const pixel_array *array, size_t width, size_t pixels, float *energies) {
     const size_t labels = array->view.channels;
     for (size_t i = 0; i < pixels; i++)
@@ -401,7 +401,7 @@ bool unary_read_frame(const unary_options *options, const cli_image *video, size
     return done;
 }
 
-/* The energies of one frame, to their place in those of the video. */
+/* Copy the energies of one frame to their place in the video's. */
 static bool take_frame(const unary_options *options, const cli_image *video, size_t index,
                        size_t *labels, float **energies, unary_facts *facts, cli_problem *problem) {
     const cli_image frame = video_frame(video, index);
@@ -421,7 +421,7 @@ static bool take_frame(const unary_options *options, const cli_image *video, siz
     return done;
 }
 
-/* One array for each frame of a video. */
+/* One array per video frame. */
 static bool unary_from_frames(const unary_options *options, const cli_image *video,
                               pixel_array *unary, unary_facts *facts, cli_problem *problem) {
     float *energies = NULL;
