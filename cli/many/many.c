@@ -23,7 +23,7 @@ const cli_option many_option_table[] = {
     {0},
 };
 
-/* What stands for a folder of them, and what is in it. */
+/* Folder options, the option of a single file that each stands for, and the kind of file. */
 static const struct {
     const char *option;
     const char *single;
@@ -33,10 +33,10 @@ static const struct {
                 {"scribbles-dir", "scribbles", PARTNER_MAP}};
 #define PARTNERS (sizeof partners / sizeof partners[0])
 
-/* Outputs, one file for each picture. */
+/* Outputs, one file per picture. */
 static const struct {
     const char *option;
-    const char *ending; /* NULL: that of the picture, where labels can have it */
+    const char *ending; /* NULL: the picture's, if labels can have it */
 } outputs[] = {{"output", NULL},           {"overlay", ".png"}, {"boundaries", ".png"},
                {"confidence-map", ".png"}, {"proof", ".png"},   {"certificate", ".cert"},
                {"marginals", ".npy"},      {"trace", ".csv"},   {"json", ".json"},
@@ -74,7 +74,7 @@ static size_t output_of(const cli_option *option) {
     return k;
 }
 
-/* There, written as one, or without an ending. */
+/* An existing folder, a name that ends like one, or a name without an ending. */
 static bool is_folder_name(const char *text) {
     const char *slash = strrchr(text, '/');
     return path_names_folder(text) || !strchr(slash ? slash + 1 : text, '.');
@@ -135,7 +135,7 @@ static bool add_text(line_list *line, const char *option, const char *value) {
     return done;
 }
 
-/* The value that an option has for a picture; NULL after a problem, else to be freed. */
+/* The value of an option for a picture; the caller frees it. NULL after a problem. */
 static char *value_for(const job *j, const argument_part *part, const char *picture,
                        const char **name) {
     const size_t partner = partner_of(part->option), output = output_of(part->option);
@@ -244,7 +244,7 @@ static bool check_single(const job *j) {
     return true;
 }
 
-/* A link among the outputs may lead to what another picture is made of. */
+/* A link among the outputs may lead to an input of another picture. */
 static bool check_links(const job *j, const char *picture) {
     bool done = true;
     for (size_t i = 0; done && i < j->count; i++) {
@@ -262,7 +262,7 @@ static bool check_links(const job *j, const char *picture) {
     return done;
 }
 
-/* Has every picture what it needs? Before any is solved. */
+/* Does every picture have the files it needs? Checked before any is solved. */
 static bool check_lines(const job *j) {
     bool done = true;
     for (size_t i = 0; done && i < j->pictures.count; i++) {
@@ -274,7 +274,7 @@ static bool check_lines(const job *j) {
     return done;
 }
 
-/* Frames that are solved together: the folders themselves. */
+/* Frames that are solved together: pass the folders themselves. */
 static bool run_video(const job *j) {
     line_list line = {0};
     bool done = true;

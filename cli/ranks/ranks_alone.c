@@ -1,4 +1,4 @@
-/* One process: rank 0 of 1, which agrees with itself. */
+/* One process: rank 0 of 1, which always agrees with itself. */
 #include "ranks/ranks.h"
 
 #include <stdlib.h>

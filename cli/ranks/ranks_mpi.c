@@ -1,13 +1,12 @@
-/* Processes that MPI has started.
+/* Processes started by MPI.
  *
- * Counters are numbers in a window of rank 0, which the others count up by one-sided
- * operations: rank 0 takes no part in it beyond calling MPI now and then, and with shared memory or
- * RDMA not even that.
+ * Counters are numbers in a window of rank 0, which the others increment by one-sided operations:
+ * rank 0 only has to call MPI now and then, and with shared memory or RDMA not even that.
  *
- * Waiting for other ranks takes as long as their images do, and MPI's own waiting keeps a core busy
- * all the time. Therefore whatever waits here asks, and sleeps in between.
+ * Waiting for other ranks takes as long as their images do, and MPI's own waiting is a busy loop.
+ * Therefore all waiting here polls, and sleeps in between.
  *
- * Errors of MPI end all ranks (its default), but for the making of counters. */
+ * MPI errors end all ranks (its default), except while counters are created. */
 #include "ranks/ranks.h"
 
 #include <limits.h>
@@ -17,18 +16,18 @@
 #include <string.h>
 #include <time.h>
 
-/* Answers that come at once must not wait for a sleep. */
+/* Polls before the first sleep: an immediate answer must not wait for it. */
 #define ASKED_WITHOUT_SLEEP 200
 #define SHORTEST_SLEEP_NS 20000L
 #define LONGEST_SLEEP_NS 2000000L
 
-/* MPI counts with an int; parts of this many are sent one after the other. */
+/* MPI counts with an int; larger transfers are split into parts of this size. */
 #define PART_MAX ((size_t)1 << 20)
 
 struct ranks_counters {
     MPI_Win window;
     size_t count;
-    uint64_t *numbers; /* in rank 0; the others have none */
+    uint64_t *numbers; /* on rank 0 only */
 };
 
 static size_t rank_count = 1;
@@ -124,7 +123,7 @@ void ranks_broadcast(void *bytes, size_t count) {
     broadcast(bytes, count, 0);
 }
 
-/* A file that is missing at one machine only is looked for there. */
+/* Name the machine: a file may be missing on one machine only. */
 static void add_place(cli_problem *problem) {
     char machine[MPI_MAX_PROCESSOR_NAME] = "";
     int length = 0;
@@ -147,7 +146,7 @@ bool ranks_agree(bool done, cli_problem *problem) {
 
 /* ---- the counters --------------------------------------------------------------------------- */
 
-/* Passive access to all of the window, for as long as it lives. */
+/* Passive access to the whole window, for its lifetime. */
 static bool open_window(ranks_counters *counters, cli_problem *problem) {
     const MPI_Aint bytes =
         rank_mine == 0 ? (MPI_Aint)(counters->count * sizeof *counters->numbers) : 0;
@@ -171,7 +170,7 @@ static void set_to_zero(ranks_counters *counters) {
                        counters->window);
         MPI_Win_flush(0, counters->window);
     }
-    ranks_any(false); /* none counts before they are zero */
+    ranks_any(false); /* no rank counts before they are zero */
 }
 
 ranks_counters *ranks_counters_new(size_t count, cli_problem *problem) {
@@ -192,7 +191,7 @@ ranks_counters *ranks_counters_new(size_t count, cli_problem *problem) {
 void ranks_counters_free(ranks_counters *counters) {
     if (!counters)
         return;
-    /* MPI's own freeing waits for all, and keeps a core busy with it. */
+    /* MPI's own freeing waits for all ranks in a busy loop. */
     ranks_any(false);
     MPI_Win_unlock_all(counters->window);
     MPI_Win_free(&counters->window);
