@@ -1,4 +1,4 @@
-/* The public face of the operators: checks, then the methods of the implementation. */
+/* The public functions of operators: check the arguments, then call the implementation. */
 #include "filter/operator.h"
 
 #include "backend/device.h"
@@ -20,8 +20,8 @@ static void invert_sums(void *context, size_t begin, size_t end, size_t worker) 
         scale[a] = scale[a] > 0 ? 1 / sqrtf(scale[a]) : 0;
 }
 
-/* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
- * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
+/* diag(K 1)^-1/2, the scale of the symmetric normalization. A row includes its diagonal, so its sum
+ * is positive unless the lattice lost it to rounding; such a row gets scale 0. */
 static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {
     if (op->methods->normalize)
         return op->methods->normalize(op, workspace, error);
@@ -185,7 +185,7 @@ dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *work
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
-/* Rows of one channel. */
+/* Blocks of one channel. */
 struct row_sums {
     float *ones, *sums;
     float *out;

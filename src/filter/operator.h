@@ -1,4 +1,4 @@
-/* What an implementation of the operator interface supplies.
+/* The interface that every operator implements.
  *
  * The symmetric normalization is part of an operator: with `scale` the vector 1 / sqrt(K 1), or
  * ones, the matrix is diag(scale) K diag(scale). */
@@ -16,7 +16,7 @@
 extern const struct dcrf_slot dcrf_operator_slot, dcrf_operator_slot2, dcrf_histogram_slot;
 
 /* One application: out = factor * K in, or out += factor * K in. The unit of work of every solver,
- * so the sum over kernels and the weights cost no pass of their own. */
+ * so summing over kernels and applying their weights costs no extra pass. */
 struct dcrf_application {
     dcrf_direction direction;
     const float *in;
@@ -27,9 +27,9 @@ struct dcrf_application {
     bool accumulate;
 };
 
-/* One channel on its way through the ordered filter: out[a] = sum_b K_ab F(a, b), where F is the
- * sign of bin[b] - bin[a] (table = NULL), or the table interpolated between the nodes bin[a] and
- * bin[a] + 1 with the weight `fraction` of the latter. bin + 1 < bins wherever fraction > 0. */
+/* One channel of the ordered filter: out[a] = sum_b K_ab F(a, b), where F is the sign of bin[b] -
+ * bin[a] (table = NULL), or the table interpolated between the nodes bin[a] and bin[a] + 1 with the
+ * weight `fraction` of the latter. bin + 1 < bins wherever fraction > 0. */
 struct dcrf_ordered {
     size_t bins;
     const float
@@ -41,7 +41,7 @@ struct dcrf_ordered {
 
 /* The ordered filter with F(a, b) = clip((y_b - y_a) / epsilon) to [-1, 1] itself, without bins;
  * epsilon = 0: the sign. y / epsilon is rounded to float before anything else, so F is
- * antisymmetric and within [-1, 1] whatever is rounded; |y| <= 1 where epsilon is 0. */
+ * antisymmetric and within [-1, 1] in spite of rounding; |y| <= 1 where epsilon is 0. */
 struct dcrf_line {
     double epsilon;
     const float *y;
@@ -57,50 +57,51 @@ struct dcrf_operator_methods {
                          const struct dcrf_application *application, dcrf_error *error);
     dcrf_status (*ordered)(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_ordered *ordered, dcrf_error *error);
-    /* The same for a block of channels whose levels are checked, from values to results. NULL: one
-     * channel after the other. */
+    /* The same for a whole block of channels, including the lookup of bins; the levels have been
+     * checked. NULL: channels are processed one by one. */
     dcrf_status (*ordered_block)(const dcrf_operator *op, const dcrf_levels *levels, const float *y,
                                  float *out, size_t channels, size_t stride, dcrf_error *error);
-    /* NULL: not without bins. */
+    /* The ordered filter without bins. NULL: not supported. */
     dcrf_status (*line)(const dcrf_operator *op, dcrf_workspace *workspace,
                         const struct dcrf_line *line, dcrf_error *error);
     /* The same in double, into rows of `channels` doubles; line->out is not used. */
     dcrf_status (*line_double)(const dcrf_operator *op, dcrf_workspace *workspace,
                                const struct dcrf_line *line, double *out, dcrf_error *error);
-    /* out = K in with the symmetric operator, in double: rows of `channels` doubles. For proofs,
-     * where the rounding of floats would cost too much; not made to be fast. */
+    /* out = K in with the symmetric operator, in double: rows of `channels` doubles. For rigorous
+     * bounds, which float rounding would loosen too much; not optimized for speed. */
     dcrf_status (*apply_double)(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const double *in, double *out, size_t channels, dcrf_error *error);
-    /* *sum = sum_ab K_ab [x_a != x_b] of the labelling x, in float or in double. NULL: by the
-     * indicators of the labels. */
+    /* *sum = sum_ab K_ab [x_a != x_b] of the labelling x, in float or in double. NULL: computed
+     * from the label indicators. */
     dcrf_status (*disagreement)(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const uint16_t *labels, bool in_double, double *sum,
                                 dcrf_error *error);
-    /* How many roundings to float an output of the ordered filter can suffer one after the other:
-     * where |F| <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
+    /* The largest number of successive float roundings in an output of the ordered filter: if |F|
+     * <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
     size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
     size_t (*line_roundings)(const dcrf_operator *op);
-    /* How far kernel values and sums in double can be from the kernel's formula, relative, but for
-     * what is left out. NULL: the operator is not that of the formula. */
+    /* A bound on the relative error of kernel values and sums in double, compared with the kernel's
+     * formula, not counting omitted pairs. NULL: the operator only approximates the formula. */
     double (*double_error)(const dcrf_operator *op);
-    /* sums[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one per variable,
-     * in float or in double. An ordered filter that leaves a pair out has F = 0 there, which is
-     * feasible: this affects energies, not bounds. NULL: nothing is left out. */
+    /* sums[a] >= the sum of |K_ab| over the pairs that the operator omits in float or in double,
+     * one per variable. An ordered filter that omits a pair has F = 0 there, which is feasible:
+     * this affects energies, not bounds. NULL: nothing is omitted. */
     dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, bool in_double,
                             double *sums, dcrf_error *error);
     /* The operator of the variables with kept[a] != 0 (at least one), in their order: rows and
-     * columns of this one, but for what is left out. NULL: it would be no smaller. */
+     * columns of this one, apart from omitted pairs. NULL: a restricted operator would be no
+     * smaller. */
     dcrf_status (*part)(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
                         dcrf_operator **out, dcrf_error *error);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
-    /* Give an operator that is right up to a factor the right factor. Called before use where there
-     * is no normalization, which would undo it. NULL: there is nothing to do. */
+    /* Fix the global factor of an operator that is correct only up to one. Called before use unless
+     * the kernel is normalized, which cancels the factor. NULL: no-op. */
     dcrf_status (*calibrate)(dcrf_operator *op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error);
-    /* How the normalization gets in, called once, before use: the operator normalizes itself, or
-     * multiplies rows and columns by the `scale` that its row sums ask for. One of the two is NULL.
-     */
+    /* Apply the normalization; called once, before use. Either the operator normalizes itself, or
+     * it multiplies rows and columns by the `scale` computed from its row sums. One of the two is
+     * NULL. */
     dcrf_status (*normalize)(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error);
     dcrf_status (*rescale)(dcrf_operator *op, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error);
@@ -110,14 +111,14 @@ struct dcrf_operator_methods {
 struct dcrf_operator {
     const struct dcrf_operator_methods *methods;
     size_t variables;
-    float *scale; /* of the symmetric normalization, one per variable; NULL without it, and where
-                   * an operator normalizes itself */
+    float *scale; /* of the symmetric normalization, one per variable; NULL without normalization,
+                   * or if the operator normalizes itself */
     size_t vertices;
     size_t bytes;
-    const void *device; /* where it is: backend/backend.h. NULL: here */
+    const void *device; /* the device that holds it (backend/backend.h); NULL: the host */
 };
 
-/* Each allocates the whole of its operator; the features need not outlive the call. */
+/* Constructors; the features need not outlive the call. */
 dcrf_status dcrf_exact_new(dcrf_operator **op, const struct dcrf_features *features,
                            dcrf_workspace *workspace, dcrf_error *error);
 dcrf_status dcrf_grid_new(dcrf_operator **op, const struct dcrf_features *features,
@@ -125,12 +126,12 @@ dcrf_status dcrf_grid_new(dcrf_operator **op, const struct dcrf_features *featur
 dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error);
 
-/* The operator of checked features. */
+/* Build an operator from checked features. */
 dcrf_status dcrf_operator_build(dcrf_operator **op, const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,
                                 dcrf_workspace *workspace, dcrf_error *error);
 
-/* One application, as a solver calls it: nothing is checked. */
+/* One application without argument checks, for solvers. */
 dcrf_status dcrf_operator_run(const dcrf_operator *op, dcrf_workspace *workspace,
                               const struct dcrf_application *application, dcrf_error *error);
 

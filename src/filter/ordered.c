@@ -1,6 +1,6 @@
-/* The ordered filter, up to the point where the implementations differ: checking the levels,
- * finding each value's bin, and moving channels between rows and the contiguous arrays the
- * implementations work on.
+/* The part of the ordered filter that all implementations share: checking the levels, finding each
+ * value's bin, and moving channels between rows and the contiguous arrays the implementations work
+ * on.
  *
  *   out_a = sum_b K_ab F(y_a, y_b)
  *
@@ -20,11 +20,10 @@
 static const struct dcrf_slot channels_slot = {"channels on their way through the ordered filter"};
 static const struct dcrf_slot bins_slot = {"bins of their values"};
 
-/* Channels that are taken from the rows together, so that a row is read and written once for all of
- * them. */
+/* Channels processed together, so that a row is read and written once for all of them. */
 #define GROUP 8
 
-/* How many of the ascending levels are <= value. Without branches, which would be guessed wrong
+/* How many of the ascending levels are <= value. Branch-free: the branches would be mispredicted
  * half of the time. */
 static size_t count_by_halves(const float *levels, size_t count, float value) {
     const float *base = levels;
@@ -36,7 +35,7 @@ static size_t count_by_halves(const float *levels, size_t count, float value) {
     return (size_t)(base - levels) + (count == 1 && *base <= value);
 }
 
-/* The same: levels that are spaced evenly, as they are as a rule, need no search. */
+/* The same without a search for evenly spaced levels, the usual case. */
 struct ruler {
     const float *levels;
     size_t count;
@@ -67,11 +66,11 @@ static size_t count_not_above(const struct ruler *ruler, float value) {
     return found;
 }
 
-/* Between which nodes a value lies, and how far. */
+/* The node at or below a value, and the fraction of the way to the next. */
 static uint8_t find_node(const struct ruler *nodes, float value, float *fraction) {
     const float *levels = nodes->levels;
     *fraction = 0;
-    if (value <= levels[0]) /* the most, as a rule */
+    if (value <= levels[0]) /* the common case */
         return 0;
     const size_t above = count_not_above(nodes, value);
     const size_t bin = above == 0 ? 0 : above - 1;

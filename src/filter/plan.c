@@ -2,8 +2,8 @@
  *
  *   out = sum_m w_m (K_m - diag(K_m)) in.
  *
- * The diagonal is subtracted after the sum: it belongs to pairs (a, a), which the energy does not
- * have. */
+ * The diagonal is subtracted after the sum: it belongs to pairs (a, a), which are not part of the
+ * energy. */
 #include "filter/plan.h"
 
 #include "backend/device.h"
@@ -38,12 +38,12 @@ static void clear_kernel(struct dcrf_plan_kernel *built) {
 
 /* ---- what it will take ---------------------------------------------------------------------- */
 
-/* Building is linear in the number of variables, or nearly so. Where there is a time limit, a band
- * of the grid is built first, even if it is over, and says how long the whole will take: better to
- * know at once than to wait in vain. */
+/* Building time is nearly linear in the number of variables. With a time limit, a band of the grid
+ * is built first, ignoring the limit, to estimate the time for the whole: fail early rather than
+ * run out of time. */
 #define BANDS 64
 #define SMALL_PLAN 500000 /* variables: such plans take less than a second */
-#define TOO_HIGH 1.25     /* an estimate may be, by this factor */
+#define TOO_HIGH 1.25     /* tolerated overestimate of the time, as a factor */
 
 /* Some rows in the middle. */
 static struct dcrf_features band_of(const struct dcrf_features *whole) {
@@ -72,7 +72,7 @@ static dcrf_status check_time(const dcrf_model *model, dcrf_operator_kind kind,
     const double deadline_s = dcrf_workspace_deadline_s(workspace), began_s = dcrf_time_s();
     double part = 1;
     dcrf_status status = DCRF_OK;
-    /* A band of an exact kernel is as slow as the rest, which ends as soon as it is asked. */
+    /* No estimate for exact kernels: it would be slow too, and building them stops promptly. */
     if (!isfinite(deadline_s) || model->variables < SMALL_PLAN || kind == DCRF_OPERATOR_EXACT ||
         dcrf_workspace_find_device(workspace))
         return DCRF_OK;
@@ -182,10 +182,11 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
 
 /* ---- sums over kernels ---------------------------------------------------------------------- */
 
-/* What is summed up together at once, on a device. */
+/* Maximum number of operators in one call on a device. */
 #define MOST_TOGETHER 16
 
-/* All kernels of the sum by one call, where they are all on the workspace's device. */
+/* Collect the kernels of the sum for a single call; false if there are none or too many, or if some
+ * are not on the workspace's device. */
 static bool find_together(const dcrf_plan *plan, const struct dcrf_device *device,
                           const size_t *kernels, size_t count, dcrf_operator **operators,
                           float *factors, size_t *found) {

@@ -19,17 +19,17 @@ struct dcrf_plan {
     struct dcrf_plan_kernel *kernels;
 };
 
-/* Let the plan live until dcrf_plan_free was called once more. */
+/* Add a reference: the plan lives until dcrf_plan_free has been called once more. */
 void dcrf_plan_hold(const dcrf_plan *plan);
 
-/* Is there the time for a plan that takes about `needed_s`? */
+/* Fails if building a plan in about `needed_s` would exceed the time left. */
 dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error);
 
-/* Is the plan still one of its model's kernels? */
+/* Fails if the model's kernels have changed since the plan was made. */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
-/* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), diagonals included and
- * label compatibilities not. `in` and `out` are blocks as in dcrf/operator.h. */
+/* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), including the
+ * diagonals but not the label compatibilities. `in` and `out` are blocks as in dcrf/operator.h. */
 dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
                           size_t count, const float *in, float *out, size_t channels, size_t stride,
                           dcrf_error *error);
@@ -39,7 +39,7 @@ dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, cons
 dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspace, const double *in,
                                  double *out, double *scratch, size_t channels, dcrf_error *error);
 
-/* out_a -= diagonal_a in_a: what makes a sum over all b one over b != a. */
+/* out_a -= diagonal_a in_a: turns a sum over all b into one over b != a. */
 void dcrf_plan_remove_diagonal(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const float *diagonal, const float *in, float *out, size_t channels,
                                size_t stride);

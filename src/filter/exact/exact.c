@@ -49,7 +49,7 @@ static dcrf_status part(const dcrf_operator *op, const uint8_t *kept, dcrf_works
     return dcrf_exact_part((const struct dcrf_exact *)op, kept, workspace, out, error);
 }
 
-/* Products are summed up over a tile, a block and in double; then the result is rounded. */
+/* Products are summed over a tile, over a block, and then in double; the result is rounded. */
 #define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
 
 double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) {
@@ -59,15 +59,15 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) 
         largest = metric->size[g] > largest ? metric->size[g] : largest;
     const double per_exponent =
         (double)(op->has_exact_squares ? metric->groups + 1 : largest + metric->groups + 3);
-    /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
+    /* |f - (float)f| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
     return DCRF_PAIR_ROUNDINGS + exponent * per_exponent +
            op->rounded_features * 0x1p24 * (2 * exponent + 1);
 }
 
 /* The effect of the errors of the kernel values on a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x).
  * The sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The
- * scales have the error of the row sums. No sum is off by more than twice its row sum, however many
- * roundings features with an enormous offset would have: MOST is more than that. */
+ * scales inherit the error of the row sums. No error exceeds twice the row sum, so capping the
+ * count at MOST is safe even for features with a huge offset. */
 #define MOST 0x1p30
 
 static size_t roundings(const dcrf_operator *base) {
@@ -78,17 +78,18 @@ static size_t roundings(const dcrf_operator *base) {
     return (size_t)fmin(of_values, MOST) + SUM_ROUNDINGS;
 }
 
-/* F between two nodes has four roundings. */
+/* Interpolating F between two nodes takes four roundings. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
     return roundings(base) + bins + 4;
 }
 
-/* y / epsilon is taken as it is rounded; its differences have one rounding. */
+/* The rounded y / epsilon is taken as exact (see struct dcrf_line); differences add one rounding.
+ */
 static size_t line_roundings(const dcrf_operator *base) {
     return roundings(base) + 1;
 }
 
-/* Values and sums in double, and the scales. */
+/* The error of values and sums in double, plus that of the scales. */
 static double double_error(const dcrf_operator *base) {
     const struct dcrf_exact *op = (const struct dcrf_exact *)base;
     return DCRF_EXACT_ERROR_DOUBLE + (op->is_normalized ? op->row_sum_error : 0);
@@ -149,16 +150,16 @@ static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-/* Where the features of a kernel went: the operator's feature k is number feature[k] of the
- * caller's, times unit[k]. */
+/* Permutation and scaling of the features: the operator's feature k is the caller's feature[k]
+ * times unit[k]. */
 struct arrangement {
     size_t feature[DCRF_MAX_FEATURES];
     double unit[DCRF_MAX_FEATURES]; /* a power of two, so that the product is exact */
     double weight[DCRF_MAX_FEATURES];
 };
 
-/* Features with the same sigma become a group. Numbers are scaled such that sigma is between 1 and
- * 2, so that no square overflows that matters. */
+/* Features with the same sigma become a group. Features are scaled so that sigma is between 1 and
+ * 2, so no square that matters overflows. */
 static void arrange(const struct dcrf_features *features, struct dcrf_metric *metric,
                     struct arrangement *arrangement) {
     bool is_taken[DCRF_MAX_FEATURES] = {false};
@@ -183,7 +184,7 @@ static void arrange(const struct dcrf_features *features, struct dcrf_metric *me
     }
 }
 
-/* The rows that the tree is made of. */
+/* Order the variables by a tree over their feature rows. */
 static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *features,
                          dcrf_workspace *workspace, dcrf_error *error) {
     const size_t n = op->base.variables, d = op->metric.features;
@@ -199,9 +200,9 @@ static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *feat
     return status;
 }
 
-/* Kernels see differences only: floats keep more of a feature that counts from the first
- * variable's, which an offset does not change. Nothing near the largest float is added to another.
- */
+/* Kernels depend on differences only, so float features are stored relative to the first
+ * variable's: a common offset then costs no precision. Origins near the largest float are not
+ * subtracted, to avoid overflow. */
 #define LARGEST_ORIGIN 0x1p100
 
 static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *features,

@@ -2,58 +2,57 @@
  *
  *   (K v)_a = s_a sum_b exp(-|f_a - f_b|^2 / 2) s_b v_b
  *
- * over all pairs of variables but those that are too far apart to matter. A k-d tree over the
- * features puts the variables in an order in which neighbours are together (exact_order.c);
- * DCRF_TILE of them are a tile, BLOCK_TILES tiles a block. Pairs of tiles are left out where the
- * sum over all that is left out stays below a given part of every row sum (exact_near.c), and what
- * it is at most can be asked. Pairs of blocks are worked on in rounds in which no block comes
- * twice, so each pair of variables is computed once, for both, by any number of threads and with
- * one result (exact_sweep.h). */
+ * over all pairs of variables except those too far apart to matter. A k-d tree over the features
+ * orders the variables so that neighbours are close together (exact_order.c); DCRF_TILE variables
+ * form a tile, BLOCK_TILES tiles a block. Pairs of tiles are omitted as long as the omitted sum
+ * stays below a given fraction of every row sum (exact_near.c); dcrf_exact_left_out bounds that
+ * sum. Pairs of blocks are processed in rounds in which no block occurs twice, so each kernel value
+ * is computed once, for both variables, and the result does not depend on the number of threads
+ * (exact_sweep.h). */
 #ifndef DCRF_FILTER_EXACT_EXACT_H
 #define DCRF_FILTER_EXACT_EXACT_H
 
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 
-/* What may be left out, of every row sum: in float, and in double. */
+/* The fraction of every row sum that may be omitted, in float and in double. */
 #define DCRF_EXACT_LEFT_OUT 0x1p-22
 #define DCRF_EXACT_LEFT_OUT_DOUBLE 0x1p-34
-/* Values and sums in double, relative, but for what is left out. */
+/* Relative error of values and sums in double, not counting omitted pairs. */
 #define DCRF_EXACT_ERROR_DOUBLE 0x1p-40
 
-/* Tiles to a block: the pairs of tiles of two blocks are the bits of one word. */
+/* Tiles per block: the pairs of tiles of two blocks are the bits of one 64-bit word. */
 #define BLOCK_TILES 8
 
-/* Channels that go through the pairs together. */
+/* Maximum number of channels processed together. */
 #define MOST_CHANNELS 32
 
-/* Which pairs of tiles count. One word for each pair of blocks i <= j, bit BLOCK_TILES * (tile of
- * i)
- * + (tile of j). */
+/* The pairs of tiles that are kept: one word per pair of blocks i <= j, with bit BLOCK_TILES *
+ * (tile of i) + (tile of j). */
 struct dcrf_exact_near {
     uint64_t *words;
-    size_t pairs_of_tiles; /* how many: for those who ask what it costs */
+    size_t pairs_of_tiles; /* their number, a measure of the cost */
 };
 
 struct dcrf_exact {
     dcrf_operator base;
     struct dcrf_metric metric;
     size_t tiles, blocks;
-    uint32_t *order; /* place -> variable; the last variable again beyond the end */
-    /* Planes of the features, tile after tile, each as a double and rounded to float; and the
-     * scales of the places, zero beyond the end. */
+    uint32_t *order; /* place -> variable; beyond the end, the last variable repeated */
+    /* The features as planes, tile by tile, and the scale of each place (zero beyond the end), both
+     * in double and rounded to float. */
     double *features, *scale;
     float *features_single, *scale_single;
-    double rounded_features; /* |f - its float|, in units of sigma, at most */
-    bool has_exact_squares;  /* sums of squares of float features are not rounded */
-    /* The tiles' boxes: low and high of feature i at box[(2 i + side) * tiles + tile], in units in
-     * which the kernel is 2^-distance^2. */
+    double rounded_features; /* upper bound on |f - (float)f|, in units of sigma */
+    bool has_exact_squares;  /* sums of squared differences of float features are exact */
+    /* Bounding boxes of the tiles: low and high of feature i at box[(2 i + side) * tiles + tile],
+     * in units in which the kernel is 2^-distance^2. */
     double *box;
-    uint16_t *limit; /* of each tile: exact_near.c */
-    /* Which pairs count in float, and in double. */
+    uint16_t *limit; /* one per tile: exact_near.c */
+    /* The pairs kept in float and in double. */
     struct dcrf_exact_near near, near_double;
-    double *row_sums;     /* one a place, without the scales */
-    double row_sum_error; /* of them, relative */
+    double *row_sums;     /* one per place, without the scales */
+    double row_sum_error; /* relative error of row_sums */
     bool is_normalized;
     double least_row_sum; /* a lower bound */
 };
@@ -62,12 +61,12 @@ static inline size_t dcrf_exact_word(const struct dcrf_exact *op, size_t i, size
     return i * op->blocks - i * (i + 1) / 2 + j;
 }
 
-/* Where feature k of a place stands in the planes. */
+/* Index of feature k of a place in the planes. */
 static inline size_t dcrf_exact_at(const struct dcrf_exact *op, size_t place, size_t k) {
     return (place / DCRF_TILE * op->metric.features + k) * DCRF_TILE + place % DCRF_TILE;
 }
 
-/* Memory for an operator; and, when order and features are there, all that follows from them. */
+/* Allocate an operator; and, once order and features are filled in, compute everything else. */
 dcrf_status dcrf_exact_allocate(struct dcrf_exact **op, size_t variables,
                                 const struct dcrf_metric *metric, dcrf_error *error);
 dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *workspace,
@@ -77,40 +76,42 @@ dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *work
 dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
                             dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error);
 
-/* Order the variables, whose features stand in rows of `dimension` floats. */
+/* Order the variables, whose features are given in rows of `dimension` floats. */
 dcrf_status dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order,
                              dcrf_workspace *workspace, dcrf_error *error);
 
-/* Which pairs count in double, from the boxes; and the squared distance of two boxes, at most. */
+/* Find the pairs to keep in double, from the boxes; and a lower bound on the squared distance
+ * between the boxes of two tiles. */
 dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspace,
                                  dcrf_error *error);
 double dcrf_exact_nearest(const struct dcrf_exact *op, size_t one, size_t other);
 
-/* The row sums, and then which pairs count in float: with the step of what two tiles give a row of
- * each other at most, for each bit of the words. */
+/* Compute the row sums, and from them the pairs to keep in float. `steps`: for each bit of the
+ * words, the step (dcrf_exact_step) of the most that two tiles contribute to any of each other's
+ * rows. */
 dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_error *error);
 dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
                               dcrf_workspace *workspace, dcrf_error *error);
 uint8_t dcrf_exact_step(double sum);
 
-/* left_out[a] >= sum of K_ab over the pairs that are left out, in float and in double. */
+/* left_out[a] >= sum of K_ab over the omitted pairs, in float and in double. */
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                 double *left_out, dcrf_error *error);
 dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                        double *left_out, dcrf_error *error);
-/* sums[a] = sum of K_ab over the pairs that count in double alone, in float. */
+/* sums[a] = sum of K_ab over the pairs kept in double only, summed in float. */
 dcrf_status dcrf_exact_sum_difference(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                       double *sums, dcrf_error *error);
 
-/* The roundings of a kernel value that is exp(-exponent) (dsp/pairs.h). */
+/* Number of roundings in a kernel value exp(-exponent) (dsp/pairs.h). */
 double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent);
 
-/* Leave nothing out, for the tests. Before the operator is shared. */
+/* Omit nothing, for tests. Call before the operator is shared. */
 void dcrf_exact_keep_all(dcrf_operator *op);
 
-/* Call task(context, i, j, worker) for all pairs of blocks i <= j, such that no two calls that run
- * at the same time share a block and that the calls with one block have one order. Fails where the
- * workspace's user wants an end. */
+/* Call task(context, i, j, worker) for all pairs of blocks i <= j, such that concurrent calls never
+ * share a block and the calls for a given block always come in the same order. Fails if
+ * interrupted. */
 typedef void (*dcrf_block_task)(void *context, size_t i, size_t j, size_t worker);
 dcrf_status dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *workspace,
                               dcrf_block_task task, void *context, dcrf_error *error);

@@ -1,21 +1,22 @@
-/* sum_ab K_ab [x_a != x_b] of a labelling x, all that an energy needs of a kernel: no sums for each
- * variable, each pair once, and two tiles that have one and the same label not at all. */
+/* sum_ab K_ab [x_a != x_b] of a labelling x, which is all that an energy needs from a kernel. There
+ * are no per-variable sums, each pair is computed once, and pairs of tiles with a single common
+ * label are skipped. */
 #include "core/error.h"
 #include "filter/exact/exact.h"
 
 #include <string.h>
 
 #define PACK_GRAIN 16
-/* The label of a tile that has several. */
+/* Marks a tile with several labels. */
 #define MIXED UINT32_MAX
 
 struct labels {
     const struct dcrf_exact *op;
-    const uint16_t *label_of; /* variable */
+    const uint16_t *label_of; /* one per variable */
     uint32_t *tile_label;
-    float *single; /* one a place */
-    double *wide;  /* likewise; NULL: sums are in float */
-    double *sums;  /* one a block */
+    float *single; /* one per place */
+    double *wide;  /* one per place; NULL: sums are in float */
+    double *sums;  /* one per block */
 };
 
 static void pack(void *context, size_t begin, size_t end, size_t worker) {
@@ -36,7 +37,7 @@ static void pack(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* Adds what tiles a and b give each other, one way. */
+/* Add the sum over pairs of tiles a and b, in one direction. */
 static void add_tiles(const struct labels *x, size_t a, size_t b, double *sum) {
     const struct dcrf_exact *op = x->op;
     const size_t size = op->metric.features * DCRF_TILE, at = a * DCRF_TILE, to = b * DCRF_TILE;

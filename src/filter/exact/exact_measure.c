@@ -1,12 +1,12 @@
-/* One pass over all pairs when the operator is made: the row sums, and which pairs of tiles matter.
+/* One pass over all pairs at construction: the row sums, and which pairs of tiles matter.
  *
- * Boxes say only how far apart two tiles are at least. The pass sees all kernel values, so it knows
- * how much each tile gives the rows of another at most; with that and the row sums, many more pairs
- * can be left out (exact_near.c has the rule).
+ * Boxes give only a lower bound on the distance of two tiles. This pass sees the kernel values
+ * themselves, so it knows the most that a tile contributes to any row of another; with that and the
+ * row sums, many more pairs can be omitted (rule: exact_near.c).
  *
- * The row sums are the scales of the normalization, so they are better than floats: values that can
- * be above 2^-CORE are computed in double, the small rest in float. The error that is left is kept
- * with them. */
+ * The row sums determine the scales of the normalization, so they need more than float precision:
+ * tiles whose values can exceed 2^-CORE are summed in double, the small rest in float. A bound on
+ * the remaining error is stored with them. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/exact/exact.h"
@@ -18,8 +18,8 @@
 
 struct measure {
     const struct dcrf_exact *op;
-    double *sums, *rest; /* one a place: all, and the part in float */
-    uint8_t *step;       /* of each pair of tiles: one a bit of the words */
+    double *sums, *rest; /* one per place: the total, and the part summed in float */
+    uint8_t *step;       /* one per pair of tiles, i.e. per bit of the words */
 };
 
 /* 1 for every place that holds a variable. */
@@ -27,7 +27,8 @@ struct measure {
     for (size_t k = 0; k < DCRF_TILE; k++)                                                         \
     (ones)[k] = (tile)*DCRF_TILE + k < (op)->base.variables
 
-/* What tiles a and b give each other: sums[0] the rows of a, sums[1] those of b. */
+/* The contributions of tiles a and b to each other: sums[0] for the rows of a, sums[1] for those of
+ * b. */
 static void sum_in_double(const struct dcrf_exact *op, size_t a, size_t b,
                           double sums[2][DCRF_TILE]) {
     const size_t size = op->metric.features * DCRF_TILE;
@@ -79,8 +80,8 @@ static void measure_blocks(void *context, size_t i, size_t j, size_t worker) {
     }
 }
 
-/* Errors of floats in the rest r of a row, relative to the whole: values as in dsp/pairs.h, whose x
- * is ln(N / r) in the mean at most (exact.c), and a sum over a tile. */
+/* Float error in the rest r of a row, relative to the row sum: that of the values (dsp/pairs.h),
+ * whose mean exponent x is at most ln(N / r) (exact.c), and that of a sum over a tile. */
 static double error_of_rest(const struct dcrf_exact *op, const double *sums, const double *rest) {
     double worst = 0;
     for (size_t place = 0; place < op->base.variables; place++) {

@@ -1,14 +1,15 @@
-/* Which pairs of tiles count, and how much is left out at most.
+/* Which pairs of tiles are kept, and an upper bound on what is omitted.
  *
- * First by the tiles' boxes, for the sums in double: no kernel value between two tiles is above
- * 2^-d^2, d the distance of their boxes, and none below 2^-D^2, D the largest distance of two of
- * their points. So the row sums of a tile have a lower bound, and what a tile gives them an upper
- * one. Then, for the sums in float, by what was measured (exact_measure.c).
+ * For the sums in double, this is decided by the tiles' bounding boxes: no kernel value between two
+ * tiles is above 2^-d^2, d the distance of their boxes, or below 2^-D^2, D the largest distance
+ * between their points. This gives a lower bound on the row sums of a tile, and an upper bound on
+ * what another tile contributes to them. For the sums in float, it is decided by measured sums
+ * (exact_measure.c).
  *
- * Either way the upper bounds are sorted into steps of a quarter of an exponent, rounded to the
- * safe side; the limit of a tile is the first step beyond which all tiles together stay below a
- * given part of its row sums. A pair is left out where it is beyond the limits of both, so that
- * what is left out is the same seen from either side. */
+ * Either way, the upper bounds are quantized to steps of a quarter of a binary exponent, rounded to
+ * the safe side; the limit of a tile is the first step from which on all tiles together stay below
+ * a given fraction of its row sums. A pair is omitted if it is beyond the limits of both tiles, so
+ * the rule is symmetric. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/exact/exact.h"
@@ -16,11 +17,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps of a quarter. All that is beyond the last is counted as if it were there. */
+/* Quarter steps. Everything beyond the last step counts as the last. */
 #define STEPS_PER_BIT 4
 #define STEPS 255
 #define SEARCH "looking for the pairs of an exact kernel that count"
-/* For the rounding of the distances. */
+/* Margin for rounding errors of the distances. */
 #define SAFE 1e-10
 
 static inline size_t step_of(double exponent) {
@@ -38,7 +39,8 @@ static size_t tile_size(const struct dcrf_exact *op, size_t tile) {
     return left < DCRF_TILE ? left : DCRF_TILE;
 }
 
-/* The squared distances of a tile's box to those of the tiles begin .. end - 1. */
+/* The smallest and largest squared distances between a tile's box and those of the tiles begin ..
+ * end - 1. */
 static void distances(const struct dcrf_exact *op, size_t tile, size_t begin, size_t end,
                       double *nearest, double *farthest) {
     memset(nearest, 0, (end - begin) * sizeof *nearest);
@@ -101,7 +103,7 @@ static void find_limits(void *context, size_t begin, size_t end, size_t worker) 
             sum_at[step] *= value_at(step);
             row_sum += step < STEPS ? count[step] * value_at(step + 1) : 0;
         }
-        /* A row holds its own diagonal. */
+        /* A row includes its diagonal, which is 1. */
         op->limit[tile] = find_limit(sum_at, DCRF_EXACT_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
     }
 }
@@ -166,7 +168,7 @@ uint8_t dcrf_exact_step(double sum) {
     return (uint8_t)(step < 0 ? 0 : step < STEPS ? step : STEPS);
 }
 
-/* Of the rows of a tile, from below: floats were in it. */
+/* A lower bound on the row sums of a tile, with a margin for the part summed in float. */
 static double least_row_sum(const struct dcrf_exact *op, size_t tile) {
     double least = INFINITY;
     for (size_t k = 0; k < tile_size(op, tile); k++)
@@ -174,7 +176,7 @@ static double least_row_sum(const struct dcrf_exact *op, size_t tile) {
     return least * (1 - 0x1p-12);
 }
 
-/* A pair that counts in double. */
+/* A pair kept in double. */
 struct pair_of_tiles {
     size_t one, other; /* one <= other */
     size_t word;
@@ -256,7 +258,7 @@ static void sum_left_out(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* By the boxes, for both. */
+/* Computed from the boxes; dcrf_exact_left_out builds on it. */
 dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                        double *left_out, dcrf_error *error) {
     const size_t workers = dcrf_workspace_threads(workspace);
@@ -278,8 +280,8 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
     return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, SEARCH, error);
 }
 
-/* And what only the doubles have, which is simply summed up, in floats: none of them is below
- * 2^-126, which says how many roundings they have; NOTHING covers what is smaller. */
+/* Adds the pairs kept in double only, summed in float. Values of at least 2^-126 have a bounded
+ * number of roundings (MOST_EXPONENT); NOTHING covers smaller ones. */
 #define MOST_EXPONENT 88
 #define NOTHING 0x1p-120
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,

@@ -1,5 +1,5 @@
-/* A k-d tree without nodes: the variables are cut at the median of their widest feature into two
- * halves of whole tiles, and so on down to one tile. */
+/* An implicit k-d tree: the variables are split near the median of their widest feature into two
+ * halves of whole tiles, recursively down to one tile. */
 #include "filter/exact/exact.h"
 
 struct points {
@@ -8,7 +8,7 @@ struct points {
     uint32_t *order;
 };
 
-/* Does x come before y along a feature? Equal ones by their number, so that no two are equal. */
+/* Does x come before y along a feature? Ties are broken by index, so the order is strict. */
 static inline bool comes_before(const struct points *p, size_t feature, uint32_t x, uint32_t y) {
     const float at_x = p->rows[x * p->dimension + feature];
     const float at_y = p->rows[y * p->dimension + feature];
@@ -21,8 +21,8 @@ static inline void swap(uint32_t *x, uint32_t *y) {
     *y = kept;
 }
 
-/* Order begin .. end - 1 such that what comes before place `middle` along the feature is before it:
- * Hoare's selection, the pivot the median of three. */
+/* Partition begin .. end - 1 along the feature at place `middle`: Hoare's quickselect with
+ * median-of-three pivots. */
 static void select_middle(const struct points *p, size_t feature, size_t begin, size_t end,
                           size_t middle) {
     uint32_t *order = p->order;
@@ -45,7 +45,7 @@ static void select_middle(const struct points *p, size_t feature, size_t begin, 
                 break;
             swap(&order[i++], &order[j--]);
         }
-        /* All before i come before or are the pivot; all from i on do not come before it. */
+        /* Everything before i is at most the pivot; everything from i on is at least the pivot. */
         const size_t cut = i > begin ? i : begin + 1;
         if (middle < cut)
             end = cut;
@@ -72,7 +72,7 @@ static size_t widest_feature(const struct points *p, size_t begin, size_t end) {
     return widest;
 }
 
-/* False where the caller wants an end. */
+/* Returns false if interrupted. */
 static bool cut(const struct points *p, size_t begin, size_t end, dcrf_workspace *workspace) {
     const size_t tiles = (end - begin + DCRF_TILE - 1) / DCRF_TILE;
     if (tiles < 2)

@@ -1,8 +1,8 @@
-/* The ordered filter with bins by the exact operator.
+/* The binned ordered filter of the exact operator.
  *
  * The sign of bin[b] - bin[a] is their difference, clipped. A table that is interpolated between
  * nodes is bilinear: out_a = sum_hk hat_h(a) F_hk (K hat_k)_a with the hat functions of the nodes,
- * one for each variable's two neighbours. */
+ * each variable being nonzero in at most two of them. */
 #include "core/error.h"
 #include "dsp/dsp.h"
 #include "filter/exact/exact.h"

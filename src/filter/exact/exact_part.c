@@ -1,8 +1,8 @@
-/* The exact operator of some of the variables: the rows and columns of the whole one that are kept.
+/* The exact operator restricted to some of the variables.
  *
- * The kept variables stay in the order of the tree, so that those of a tile are near each other
- * still, and keep their scales: the normalization is that of the whole. Which pairs are left out is
- * decided again by the row sums of the part, so that their share is small there too. */
+ * The kept variables stay in tree order, so those of a tile are still near each other, and keep
+ * their scales: the normalization is that of the whole operator. The pairs to omit are chosen again
+ * from the row sums of the part, so that their share is small there too. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/exact/exact.h"
@@ -61,7 +61,7 @@ dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
         return status;
     }
     op->is_normalized = whole->is_normalized;
-    op->row_sum_error = whole->row_sum_error; /* that of the scales */
+    op->row_sum_error = whole->row_sum_error; /* of the scales, which are copied */
     *out = &op->base;
     return DCRF_OK;
 }

@@ -1,14 +1,14 @@
-/* All pairs of blocks in rounds, as a tournament is played: with one block fixed and the others
- * moving on by one each round (the circle method), every two meet once and none plays twice in a
- * round. So the pairs of a round can run at the same time, and what is summed up for a block comes
- * in the order of the rounds, whatever the number of threads. */
+/* All pairs of blocks, scheduled as a round-robin tournament: with one block fixed and the others
+ * rotating by one each round (the circle method), every two blocks meet once and none occurs twice
+ * in a round. So the pairs of a round can run in parallel, and the sums of a block accumulate in
+ * the order of the rounds, whatever the number of threads. */
 #include "filter/exact/exact.h"
 
 struct round_context {
     dcrf_block_task task;
     void *context;
     size_t blocks;
-    size_t players; /* blocks, and one that does not exist where they are odd */
+    size_t players; /* number of blocks, rounded up to even by a dummy */
     size_t round;
 };
 

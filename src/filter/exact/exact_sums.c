@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* Tiles to a chunk of what is done for each variable. */
+/* Tiles per chunk of per-variable work. */
 #define PACK_GRAIN 16
 #define SQUARE (DCRF_TILE * DCRF_TILE)
 
-/* What goes through the pairs, as floats or doubles (the other is NULL), and where it goes. */
+/* Input and output of a pass over the pairs, as floats or doubles (the other is NULL). */
 struct pass {
     const float *in;
     const double *in_double;
@@ -16,14 +16,14 @@ struct pass {
     double *out_double;
     size_t channels, in_stride, out_stride;
     bool is_line;
-    double factor;         /* of the result; of y for the line */
-    bool accumulate;       /* in floats only */
-    const uint8_t *wanted; /* NULL: all rows are */
-    /* The pairs, less some (NULL: none). */
+    double factor;         /* applied to the result, or to y for the line */
+    bool accumulate;       /* float output only */
+    const uint8_t *wanted; /* NULL: all rows */
+    /* The pairs to sum over, except those in `without` (NULL: none). */
     const struct dcrf_exact_near *near, *without;
 };
 
-/* The channels of a tile that are not all zero. */
+/* The channels of a tile that are not identically zero. */
 struct active {
     uint8_t count;
     uint8_t channel[MOST_CHANNELS];
@@ -81,8 +81,8 @@ dcrf_status dcrf_exact_apply_double(const struct dcrf_exact *op, dcrf_workspace 
     return double_run(op, workspace, &pass, error);
 }
 
-/* The sign is the limit of narrow lines: differences of floats times this are beyond 1, but for
- * some below 1e-38. */
+/* The sign is the limit of steep lines: this times any difference of floats is clipped to +-1,
+ * except for differences below about 1e-38. */
 #define STEEP 0x1p126
 
 static struct pass pass_of_line(const struct dcrf_line *line) {

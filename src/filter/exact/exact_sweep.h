@@ -1,21 +1,21 @@
-/* The sums over all pairs that count, for one type of numbers: included by exact_sums.c with REAL,
+/* The sums over all kept pairs, for one floating-point type: included by exact_sums.c with REAL,
  * LINE (the struct), NAME (of a function or type), LOOPS, FEATURES and SCALE (of an operator)
  * defined.
  *
- * Channels go through the pairs as planes, tile after tile; a tile's channels that are all zero are
- * left out of products, of which a labelling has few others. What two tiles give each other is
- * summed up as REAL over DCRF_TILE variables, then over the tiles of a block, then as double. */
+ * Channels are stored as planes, tile by tile. Products skip the channels that are zero throughout
+ * a tile, which for a labelling are most. The contributions of two tiles to each other are summed
+ * as REAL over DCRF_TILE variables, then over the tiles of a block, then as double. */
 
 struct NAME(sweep) {
     const struct dcrf_exact *op;
     const struct pass *pass;
     size_t channels;
-    REAL *planes;          /* of products: of the active channels only */
-    struct active *active; /* one a tile */
-    uint32_t *varying;     /* of lines: the channels that are not constant in a tile */
+    REAL *planes;          /* for products, of the active channels only */
+    struct active *active; /* one per tile */
+    uint32_t *varying;     /* for lines: per tile, mask of the channels that are not constant */
     double *sums;
-    REAL *scratch;         /* of all workers */
-    const uint8_t *wanted; /* one a tile, or NULL: all are */
+    REAL *scratch;         /* for all workers */
+    const uint8_t *wanted; /* one per tile; NULL: all are wanted */
 };
 
 /* A worker's memory: kernel values of some pairs of tiles, and sums for the tiles of two blocks. */
@@ -23,7 +23,7 @@ struct NAME(worker) {
     REAL *kernel[DCRF_LINE_TILES];
     REAL *sums[2];
     unsigned touched[2]; /* tiles with sums */
-    /* Planes of y and of results for the channels of a line that differ, and a square. */
+    /* Planes of y and of results for the varying channels of a line, and a transposed kernel. */
     REAL *part, *part_out, *transposed;
 };
 
@@ -45,7 +45,7 @@ static struct NAME(worker) NAME(worker_of)(const struct NAME(sweep) * sweep, siz
     return worker;
 }
 
-/* The sums of tile k on a side, zero when they are first asked for. */
+/* The sums of tile k on a side, zeroed on first use. */
 static REAL *NAME(sums_of)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                            size_t side, size_t k) {
     const size_t size = sweep->channels * DCRF_TILE;
@@ -82,7 +82,7 @@ static void NAME(find_values)(const struct dcrf_exact *op, size_t a, size_t b, b
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* What the kernel values make of the channels of tile b, to the sums of tile k on a side. */
+/* Add kernel values times the channels of tile b to the sums of tile k on a side. */
 static void NAME(multiply)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                            const REAL *kernel, size_t b, size_t side, size_t k) {
     const struct active *active = &sweep->active[b];
@@ -135,7 +135,7 @@ static bool NAME(is_wanted)(const struct NAME(sweep) * sweep, size_t tile) {
     return !sweep->wanted || sweep->wanted[tile];
 }
 
-/* What tile a sees of b, and nothing else. */
+/* The contribution of tile b to tile a only. */
 static void NAME(line_one_way)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                                size_t a, REAL *out, size_t b) {
     NAME(find_values)(sweep->op, a, b, true, worker->kernel[0]);
@@ -148,8 +148,8 @@ static void NAME(line_one_way)(const struct NAME(sweep) * sweep, struct NAME(wor
     LOOPS->line(&line);
 }
 
-/* The channels in which all of the tiles are constant: F is one number, so what two tiles give each
- * other is that times the sums of the kernel values. */
+/* The channels that are constant in each of the tiles: F is a single number, so two tiles
+ * contribute to each other F times the row and column sums of the kernel values. */
 static void NAME(line_of_constants)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                                     const struct LINE *line, uint32_t varying) {
     REAL ones[DCRF_TILE];
@@ -177,7 +177,7 @@ static void NAME(line_of_constants)(const struct NAME(sweep) * sweep, struct NAM
     }
 }
 
-/* Planes of the channels in a mask, to or from their places. */
+/* Copy the planes of the channels in a mask to contiguous memory, or add them back. */
 static void NAME(gather)(const REAL *from, uint32_t mask, REAL *to) {
     for (; mask != 0; mask &= mask - 1, to += DCRF_TILE)
         memcpy(to, from + (size_t)__builtin_ctz(mask) * DCRF_TILE, DCRF_TILE * sizeof *to);
@@ -189,8 +189,8 @@ static void NAME(scatter)(const REAL *from, uint32_t mask, REAL *to) {
             to[(size_t)__builtin_ctz(mask) * DCRF_TILE + x] += from[x];
 }
 
-/* Both ways between some tiles and tile b; `varying` are the channels that are not constant in all
- * of them. */
+/* Both ways between some tiles and tile b; `varying`: the channels that are not constant in at
+ * least one of them. */
 static void NAME(line_both_ways)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                                  const struct LINE *line, uint32_t varying) {
     const size_t count = (size_t)__builtin_popcount(varying), size = count * DCRF_TILE;
@@ -230,7 +230,7 @@ static void NAME(line_tiles)(const struct NAME(sweep) * sweep, struct NAME(worke
         const bool a_wanted = NAME(is_wanted)(sweep, a);
         if (!(word >> (k * BLOCK_TILES + l) & 1) || !(a_wanted || b_wanted))
             continue;
-        if (a == b) { /* both ways in one */
+        if (a == b) { /* covers both directions */
             NAME(line_one_way)(sweep, worker, a, NAME(sums_of)(sweep, worker, 0, k), b);
         } else if (!a_wanted) {
             NAME(line_one_way)(sweep, worker, b, NAME(sums_of)(sweep, worker, other, l), a);

@@ -2,9 +2,9 @@
  *
  *   exp(-|f_a - f_b|^2 / 2) = prod_k g_k(a_k - b_k),   g_k(t) = exp(-(t spacing_k / sigma_k)^2 / 2)
  *
- * Each axis is convolved directly, with g_k cut off as filter/grid/grid_taps.h says: symmetric,
- * with a unit diagonal, and exact but for that, be the input a constant or an impulse. Outside the
- * grid there is nothing, so rows near the border sum to less, as the formula says. */
+ * Each axis is convolved directly, with g_k truncated (filter/grid/grid_taps.h). The operator is
+ * symmetric, has a unit diagonal, and is exact apart from the truncation. The grid is not extended
+ * beyond its border, so rows near the border have smaller sums, as in the formula. */
 #include "filter/grid/grid.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -23,8 +23,8 @@ static void free_grid(dcrf_operator *base) {
 
 /* ---- the methods ---------------------------------------------------------------------------- */
 
-/* Channels that are convolved together: all, unless they are so many that tiles would be narrow. In
- * a volume a pass lies between, in memory. */
+/* Maximum number of channels convolved together; with more, tiles would get too narrow. Volumes
+ * take fewer, since they need an intermediate pass through memory. */
 #define MOST_TOGETHER 192
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -46,7 +46,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
     return status;
 }
 
-/* Every variable's own histogram, convolved: all that it sees, by bins. */
+/* Convolve the histograms of the single variables, then evaluate F bin by bin. */
 static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_ordered *channel, dcrf_error *error) {
     const struct dcrf_grid_filter filter = {.op = (const struct dcrf_grid_plan *)base,
@@ -55,8 +55,8 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     return dcrf_grid_convolve(&filter, workspace, error);
 }
 
-/* 1 - fraction; the scale; a product and its sum along each axis; the scale; F between two nodes
- * (four), and a product and its sum over the bins and their blocks. */
+/* 1 - fraction; the scale; products and sums along each axis; the scale; interpolating F between
+ * two nodes (four); products and sums over the bins and over blocks of bins. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     size_t roundings = 1 + 1 + 2 + 4 + bins + 2 + bins / DCRF_DSP_WIDTH;
@@ -77,8 +77,8 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
     return DCRF_OK;
 }
 
-/* Row sums away from the border are the same sums, so the scale is the same number there. Nothing
- * is assumed: where it is not, there is no such part. */
+/* All row sums away from the border are equal, so the scale should be the same there. This is
+ * verified: if it is not, the inner part is left empty. */
 static void find_inner(struct dcrf_grid_plan *op) {
     struct dcrf_grid_inner *inner = &op->inner;
     const size_t *size = op->shape.size;

@@ -1,14 +1,13 @@
-/* Bins of the ordered filter on a part of a grid.
+/* Bins of the ordered filter for a part of a grid.
  *
- * Where the values of a part are few, so are the bins in use, and a convolution of those alone
- * gives what one of all bins would: the others are zero everywhere. In the course of the LP most
- * labels are certainly there, or certainly not, in most parts of an image. Where one bin is in use
- * every variable sees F(h, h) = 0. */
+ * If a part has few distinct values, it uses few bins, and convolving just those gives the same
+ * result: the others are zero everywhere. As the LP converges, most labels have marginal 0 or 1 in
+ * most parts of an image. If only one bin is in use, the output is zero since F(h, h) = 0. */
 #include "filter/grid/grid.h"
 
 #include <string.h>
 
-/* Columns that are read together. */
+/* Columns evaluated together. */
 #define COLUMNS 64
 
 void dcrf_grid_bins_all(struct dcrf_grid_bins *bins, const struct dcrf_ordered *ordered) {
@@ -55,7 +54,8 @@ void dcrf_grid_bins_fill(const struct dcrf_grid_bins *bins, const struct dcrf_or
     for (size_t a = variable; a < variable + count; a++, rows += width) {
         const float whole = scale ? scale[a] : 1;
         const float upper = ordered->table ? whole * ordered->fraction[a] : 0;
-        const size_t bin = bins->number[ordered->bin[a]] - first_bin; /* wraps below */
+        const size_t bin = bins->number[ordered->bin[a]] - first_bin; /* wraps around if below
+                                                                       * first_bin */
         if (bin < width)
             rows[bin] = whole - upper;
         if (bin + 1 < width && upper > 0)

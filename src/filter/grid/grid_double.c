@@ -1,9 +1,9 @@
-/* The grid operator in double, for proofs: the same plan and the same matrix as in grid.c, by plain
- * loops. */
+/* The grid operator in double, for rigorous bounds: the same plan and matrix as in grid.c, with
+ * plain loops. */
 #include "core/error.h"
 #include "filter/grid/grid.h"
 
-/* Variables a task takes. */
+/* Variables per task. */
 #define GRAIN 1024
 
 struct double_pass {
@@ -14,10 +14,10 @@ struct double_pass {
     size_t channels;
 };
 
-/* Channels whose sums are registers. */
+/* Channels whose sums are kept in registers. */
 #define CHANNELS 8
 
-/* `channels` of the input from `in` on, along one axis: one output variable. */
+/* Compute `channels` channels of one output variable, along one axis; `in` is at its position. */
 static inline void sum_taps(const float *taps, size_t before, size_t after, const double *in,
                             size_t step, double *out, size_t channels) {
     double sum[CHANNELS] = {0};

@@ -1,7 +1,7 @@
-/* The taps of a spatial kernel along one axis, wherever it is convolved.
+/* The taps of a spatial kernel along one axis, for all implementations.
  *
- * They are cut off where the mass beyond is DCRF_GRID_TRUNCATED of the whole (over all axes) and
- * each tap beyond is DCRF_GRID_TRUNCATED of the centre. */
+ * They are truncated where the mass beyond is at most DCRF_GRID_TRUNCATED of the total (over all
+ * axes) and each tap beyond is at most DCRF_GRID_TRUNCATED of the centre. */
 #ifndef DCRF_FILTER_GRID_GRID_TAPS_H
 #define DCRF_FILTER_GRID_GRID_TAPS_H
 
@@ -15,7 +15,7 @@ static inline double dcrf_grid_tap(double factor, double offset) {
     return exp(-0.5 * (offset * factor) * (offset * factor));
 }
 
-/* The smallest radius that leaves no more outside, and is no more than the axis is long. */
+/* The smallest radius that meets both conditions, but less than the length of the axis. */
 static inline size_t dcrf_grid_radius(double factor, size_t size, size_t axes) {
     const double tail = DCRF_GRID_TRUNCATED / (double)axes;
     double total = 1;

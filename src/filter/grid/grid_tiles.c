@@ -1,53 +1,53 @@
 /* The convolution of a grid, tile by tile.
  *
- * A tile is a strip of columns and a stretch of lines. It is swept from its first line to its last:
- * lines are convolved along x into a ring of as many as one step along y needs, and each step
- * convolves the ring along y, DCRF_CONVOLVE_ROWS lines at once. The ring stays in the second-level
- * cache, so that every value is read from memory once and written once; convolving the lines around
- * a stretch again costs little where it is long. A third axis is a pass of its own, through a
- * buffer.
+ * A tile is a range of columns and lines. It is swept from its first line to its last: lines are
+ * convolved along x into a ring buffer that holds as many as one step along y needs, and each step
+ * convolves the ring along y, DCRF_CONVOLVE_ROWS lines at once. The ring stays in the L2 cache, so
+ * every value is read from memory once and written once. Lines within a radius of a tile are
+ * convolved along x again, which costs little if tiles are tall. A third axis takes a separate
+ * pass, through a buffer.
  *
- * An output has the same sums in the same order whatever the tiles. Only the ordered filter leaves
- * out bins tile by tile, so its tiles do not depend on the number of threads. */
+ * Each output is the same sum in the same order for any tiling. Only the ordered filter omits bins
+ * tile by tile, so its tiles do not depend on the number of threads. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/grid/grid.h"
 
 #include <string.h>
 
-/* What the ring of a tile may take. */
+/* Size limit of a tile's ring. */
 #define RING_BYTES ((size_t)400 << 10)
-/* Lines between the one that is convolved along x and the one that is asked for. */
+/* Prefetch distance in lines, ahead of the line being convolved along x. */
 #define LINES_AHEAD 2
-/* Lines of a tile are at least so many, and so many times the radius: those near a border are
- * convolved along x twice. */
+/* Minimum number of lines in a tile, absolute and in multiples of the radius: lines near the edge
+ * of a tile are convolved along x twice. */
 #define FEWEST_LINES 64
 #define FEWEST_RADII 4
-/* Where there are too few of those for the threads, tiles are narrower: down to so many columns,
- * and so much of a line. */
+/* If that gives too few tiles for the threads, tiles get narrower, down to this many columns and
+ * bytes per line. */
 #define FEWEST_COLUMNS 32
 #define LEAST_LINE_BYTES ((size_t)1 << 9)
-/* Tiles for each thread, so that none waits long for the last one. */
+/* Tiles per thread, for load balancing. */
 #define TILES_PER_THREAD 4
 #define ORDERED_LINES 128
-/* Columns whose outputs are scaled or read while they are in the first-level cache. */
+/* Columns whose outputs are scaled or read while they are in the L1 cache. */
 #define CHUNK 16
 
 struct sweep {
     struct dcrf_grid_filter filter;
     const struct dcrf_dsp *dsp;
-    size_t columns, lines; /* of a tile */
+    size_t columns, lines; /* per tile */
     size_t ring_lines, ring_pitch;
-    float *between; /* what the last pass reads; NULL: there are no passes before */
+    float *between; /* input of the third-axis pass; NULL: no third axis */
     struct scratch *scratch;
 };
 
-/* What a worker needs. */
+/* Memory of a worker. */
 struct scratch {
     const float **rows;
     float *ring;
-    float *zeros;   /* what stands for the lines beyond the border: a line of the ring */
-    float *made;    /* rows of a line that are made rather than given */
+    float *zeros;   /* a line of the ring, used for lines beyond the border */
+    float *made;    /* rows of a line that are computed rather than read from the input */
     float *outputs; /* DCRF_CONVOLVE_ROWS x CHUNK rows */
     float *table;
     struct dcrf_grid_bins bins;
@@ -70,7 +70,7 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* dsp->scale for any width. */
+/* dsp->scale, but for any width. */
 static void scale_rows(const struct dcrf_dsp *dsp, const struct dcrf_scaling *all, size_t rows) {
     struct dcrf_scaling block = *all;
     for (size_t at = 0; at < all->width; at += DCRF_DSP_WIDTH) {
@@ -87,8 +87,8 @@ static size_t variable_at(const struct dcrf_grid_plan *op, size_t x, size_t y, s
 
 /* ---- the normalization ---------------------------------------------------------------------- */
 
-/* Columns from x on, on lines from y on, where the scale is op->inner.scale: it goes into the
- * factor of a convolution, and only the other columns are multiplied variable by variable. */
+/* The columns, in a range of lines, where the scale is op->inner.scale: there it goes into the
+ * factor of the convolution, and only the other columns are scaled variable by variable. */
 struct flat {
     float scale;
     size_t begin, end; /* counted from x */
@@ -113,12 +113,12 @@ static struct flat find_flat(const struct dcrf_grid_plan *op, size_t x, size_t c
 
 /* ---- along x -------------------------------------------------------------------------------- */
 
-/* Make the rows begin .. end - 1 of those from `variable` on, scaled by what the factor of the
- * convolution leaves. */
+/* Compute the rows begin .. end - 1, counted from `variable`, scaled relative to the convolution's
+ * factor. */
 static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, size_t end,
                       float factor, const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
-    if (begin >= end) /* always, where nothing is normalized: there are no scales then */
+    if (begin >= end) /* always the case without normalization, when there are no scales */
         return;
     const struct dcrf_scaling scaling = {.in = filter->in + (variable + begin) * filter->stride,
                                          .in_stride = filter->stride,
@@ -130,8 +130,8 @@ static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, 
     scale_rows(sweep->dsp, &scaling, end - begin);
 }
 
-/* Point to the rows in reach of a tile's columns on line y, which may have to be made first.
- * Returns the factor of their convolution. */
+/* Set scratch->rows to the rows within reach of a tile's columns on line y, computing them if
+ * necessary. Returns the factor of their convolution. */
 static float gather_rows(const struct sweep *sweep, const struct tile *tile, size_t y,
                          const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
@@ -165,8 +165,8 @@ static float gather_rows(const struct sweep *sweep, const struct tile *tile, siz
     return flat.scale;
 }
 
-/* Meanwhile, ask for a line of the input that comes later, and for that of the output whose turn is
- * next, unless there are passes in between. */
+/* Convolve a line along x. Meanwhile, prefetch a later line of the input and the output line to be
+ * written next, unless there is a third axis. */
 static void convolve_line(const struct sweep *sweep, const struct tile *tile, size_t y,
                           const struct scratch *scratch, float *out) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
@@ -194,14 +194,13 @@ static void convolve_line(const struct sweep *sweep, const struct tile *tile, si
 
 /* ---- along the other axes ------------------------------------------------------------------- */
 
-/* Outputs of the last pass: lines that begin `pitch` variables apart, from a place of the grid on.
- */
+/* Outputs of the last pass: lines `pitch` variables apart, starting at (x, y, z). */
 struct outputs {
     size_t x, y, z;
     size_t variable, columns, lines, pitch;
 };
 
-/* Scale what is convolved, or read it into the ordered filter's output. */
+/* Scale the convolved rows, or evaluate them into the ordered filter's output. */
 static void finish(const struct sweep *sweep, const struct outputs *outputs,
                    const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
@@ -227,7 +226,7 @@ static void finish(const struct sweep *sweep, const struct outputs *outputs,
     }
 }
 
-/* Columns of the last pass, begin .. end - 1, that are convolved first and finished then. */
+/* Convolve and then finish the columns begin .. end - 1 of the last pass, chunk by chunk. */
 static void convolve_chunks(const struct sweep *sweep, const struct dcrf_convolve *given,
                             const struct outputs *outputs, size_t begin, size_t end,
                             const struct scratch *scratch) {
@@ -246,7 +245,7 @@ static void convolve_chunks(const struct sweep *sweep, const struct dcrf_convolv
     }
 }
 
-/* The last pass of some lines: convolve the rows that scratch->rows points to, from `first` on. */
+/* The last pass for some lines: convolve scratch->rows from `first` on. */
 static void convolve_last(const struct sweep *sweep, size_t axis, size_t first,
                           const struct outputs *outputs, const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
@@ -278,18 +277,18 @@ static float *ring_line(const struct sweep *sweep, const struct scratch *scratch
     return scratch->ring + y % sweep->ring_lines * sweep->ring_pitch;
 }
 
-/* Both axes of a tile, for the bins or channels of scratch->width. */
+/* Convolve a tile along x and y, for scratch->width bins or channels. */
 static void sweep_tile(const struct sweep *sweep, const struct tile *tile,
                        const struct scratch *scratch) {
     const struct dcrf_grid_plan *op = sweep->filter.op;
     const size_t radius = op->radius[1], height = op->shape.size[1], width = scratch->width;
-    size_t next = tile->y < radius ? 0 : tile->y - radius; /* line of the ring */
+    size_t next = tile->y < radius ? 0 : tile->y - radius; /* line to convolve along x */
     for (size_t y = tile->y; y < tile->y + tile->lines; y += DCRF_CONVOLVE_ROWS) {
         const size_t needed = smaller(y + DCRF_CONVOLVE_ROWS + radius, height);
         for (; next < needed; next++)
             convolve_line(sweep, tile, next, scratch, ring_line(sweep, scratch, next));
         for (size_t j = 0; j < 2 * radius + DCRF_CONVOLVE_ROWS; j++) {
-            const size_t line = y + j - radius; /* wraps before the start: too large */
+            const size_t line = y + j - radius; /* wraps around to a large value before the start */
             scratch->rows[j] = line < height ? ring_line(sweep, scratch, line) : scratch->zeros;
         }
         const struct outputs outputs = {.x = tile->x,
@@ -318,7 +317,7 @@ static void sweep_tile(const struct sweep *sweep, const struct tile *tile,
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* The bins that the variables in reach of a tile use; one block of them after the other. */
+/* Convolve the bins used by variables within reach of a tile, block by block. */
 static void sweep_ordered(const struct sweep *sweep, const struct tile *tile,
                           struct scratch *scratch) {
     const struct dcrf_grid_plan *op = sweep->filter.op;
@@ -330,7 +329,7 @@ static void sweep_ordered(const struct sweep *sweep, const struct tile *tile,
                         smaller(tile->y + tile->lines + radius[1], size[1]) - y, size[0],
                         scratch->table);
     if (scratch->bins.count == 1)
-        return; /* equal values do not see each other */
+        return; /* F is zero between equal values */
     const size_t padded = dcrf_bin_row(scratch->bins.count);
     for (size_t first = 0; first < padded; first += scratch->width) {
         scratch->first_bin = first;
@@ -357,7 +356,7 @@ static void sweep_tiles(void *context, size_t begin, size_t end, size_t worker) 
     }
 }
 
-/* The third axis, strips of lines along x. */
+/* Convolve strips of lines along the third axis. */
 static void convolve_depth(void *context, size_t begin, size_t end, size_t worker) {
     const struct sweep *sweep = context;
     const struct scratch *scratch = &sweep->scratch[worker];
@@ -367,7 +366,7 @@ static void convolve_depth(void *context, size_t begin, size_t end, size_t worke
     for (size_t i = begin; i < end; i++) {
         const size_t x = i % across * sweep->columns, y = i / across;
         for (size_t j = 0; j < size[2] + 2 * radius + DCRF_CONVOLVE_ROWS; j++) {
-            const size_t z = j - radius; /* wraps before the start: too large */
+            const size_t z = j - radius; /* wraps around to a large value before the start */
             scratch->rows[j] = z < size[2]
                                    ? sweep->between + variable_at(op, x, y, z) * scratch->width
                                    : scratch->zeros;
@@ -387,7 +386,7 @@ static void convolve_depth(void *context, size_t begin, size_t end, size_t worke
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Columns and lines of the tiles. */
+/* Choose the size of the tiles. */
 static void choose_tiles(struct sweep *sweep, size_t width, size_t threads) {
     const struct dcrf_grid_plan *op = sweep->filter.op;
     const size_t *size = op->shape.size, unit = DCRF_CONVOLVE_ROWS;
@@ -405,8 +404,8 @@ static void choose_tiles(struct sweep *sweep, size_t width, size_t threads) {
     if (sweep->filter.ordered)
         down = divide_up(size[1], larger(ORDERED_LINES, fewest));
     sweep->lines = divide_up(divide_up(size[1], down), unit) * unit;
-    /* Lines of the ring begin at different places of the first-level cache: an odd number of its
-     * lines apart. */
+    /* Lines of the ring start an odd number of cache lines apart, so that they fall into different
+     * sets of the L1 cache. */
     const size_t line_floats = DCRF_ALIGNMENT / sizeof(float);
     sweep->ring_pitch = (divide_up(sweep->columns * width, line_floats) | 1) * line_floats;
 }
@@ -474,7 +473,7 @@ dcrf_status dcrf_grid_convolve(const struct dcrf_grid_filter *filter, dcrf_works
     bool goes_on = true;
     if (!sweep.between)
         goes_on = run(&sweep, workspace);
-    /* All bins, one block after the other. */
+    /* All bins, block by block. */
     for (size_t first = 0; sweep.between && goes_on && first < padded; first += width) {
         for (size_t i = 0; i < threads; i++) {
             sweep.scratch[i].first_bin = first;
