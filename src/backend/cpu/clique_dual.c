@@ -1,15 +1,17 @@
 /* The dual set of one clique p with cost C (Joy et al., section 5; the min form is ours).
  *
  *   min form     v_i >= 0 and sum_{a in p} v_ai = C for every label i. The projection is one onto a
- * simplex per label; the vertex with the smallest <v, y> has C where y_ai is smallest. spread form
- * sum_{a in p} v_ai = 0 for every label, (1/2) sum_i sum_{a in p} |v_ai| <= C. The vertex has C at
- * the smallest and -C at the largest entry of the one label with the widest spread.
+ *                simplex per label; the vertex with the smallest <v, y> has C where y_ai is
+ *                smallest.
+ *   spread form  sum_{a in p} v_ai = 0 for every label, (1/2) sum_i sum_{a in p} |v_ai| <= C. The
+ *                vertex has C at the smallest and -C at the largest entry of the one label with the
+ *                widest spread.
  *
  * The projection of w onto the set of the spread form: with Lagrange multipliers m_i for the sums
  * and tau >= 0 for the size, v_ai = w_ai - m_i shrunk towards 0 by tau. So for every label the sum
- * above m_i + tau equals that below m_i - tau; call it t_i(tau). It falls with tau, and tau = 0, or
- * sum_i t_i(tau) = C. Both equations are piecewise linear and monotone: Newton's method, kept
- * inside a bracket, ends at their roots after a few sweeps. */
+ * above m_i + tau equals the one below m_i - tau; call it t_i(tau). It decreases with tau, and tau
+ * = 0 or sum_i t_i(tau) = C. Both equations are piecewise linear and monotone: Newton's method,
+ * kept inside a bracket, ends at their roots after a few sweeps. */
 #include "backend/cpu/clique_dual.h"
 
 #include "backend/cpu/simplex.h"
@@ -38,7 +40,7 @@ void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques) {
     *cliques = (struct dcrf_clique_dual){0};
 }
 
-/* One clique in hand. */
+/* The clique being processed. */
 struct clique {
     const uint32_t *members;
     size_t size;
@@ -68,7 +70,7 @@ static void project_min(const struct clique *p, float *column) {
             column[k] = value > 0 ? (float)value : 0;
             sum += (double)column[k];
         }
-        /* Rounding again, so that the sum is C but for one rounding of each entry. */
+        /* Rescale, so that the sum is C up to one rounding of each entry. */
         const double correction = sum > 0 ? p->cost / sum : 0;
         for (size_t k = 0; k < p->size; k++)
             p->out[p->members[k] * p->stride + i] =
@@ -111,11 +113,11 @@ static struct tails measure_tails(const struct clique *p, size_t label, double c
     return tails;
 }
 
-/* Sweeps at most: Newton's method needs a handful, and every sweep halves the bracket at least
- * where it does not converge. */
+/* The most sweeps. Newton's method needs a handful; a step outside the bracket is replaced by
+ * bisection. */
 #define SWEEPS 60
 
-/* The centre with equal tails, searched from *centre, and its tails. */
+/* Find the centre with equal tails, starting at *centre; returns its tails. */
 static struct tails balance(const struct clique *p, size_t label, double tau, double *centre) {
     double low = INFINITY, high = -INFINITY;
     for (size_t k = 0; k < p->size; k++) {
@@ -296,7 +298,7 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
     }
 }
 
-/* Cliques a task takes. */
+/* Cliques per task. */
 #define GRAIN 8
 
 static void run(struct clique_context *context, struct dcrf_dual *out) {

@@ -1,4 +1,4 @@
-/* The parts of the CPU's table. */
+/* The method tables of the CPU backend. */
 #ifndef DCRF_BACKEND_CPU_CPU_H
 #define DCRF_BACKEND_CPU_CPU_H
 

@@ -3,14 +3,14 @@
  * The curvature of sum_c 2 length_c sum_b K_ab Huber(z_ac - z_bc) at a variable is at most about
  * D_a G, G = sum_c 2 length_c 1_c 1_c' (1_c the labels of cut c). For Potts G = I, and a step is
  * the projection of a row onto the simplex. For windows of T labels the eigenvalues of G lie
- * between about 0 and T^2: steps as short as the largest one asks for move ordered labels slowly,
- * so they are taken in G itself.
+ * between about 0 and T^2: steps short enough for the largest one move ordered labels slowly, so
+ * the steps use the metric G itself.
  *
- * Along e_i - e_j the curvature is 2 d(i, j), and G (e_i - e_j) is d(j, .) - d(i, .) but for a
- * constant, which no distribution feels: the distances are all that is needed. The minimum is found
- * by moving mass between two labels at a time (Platt 1998, sequential minimal optimization), of all
- * pairs that take from the label with the largest derivative the one that gains the most (Fan, Chen
- * and Lin 2005). A few labels of a pixel are alive, so ten moves or so are enough. */
+ * Along e_i - e_j the curvature is 2 d(i, j), and G (e_i - e_j) is d(j, .) - d(i, .) up to a
+ * constant, which has no effect on distributions: only the distances are needed. The minimum is
+ * found by moving mass between two labels at a time (Platt 1998, sequential minimal optimization):
+ * from the label with the largest derivative to the one that gains the most (Fan, Chen and Lin
+ * 2005). Only a few labels per pixel are alive, so about ten moves are enough. */
 #include "backend/cpu/cut_step.h"
 
 #include "core/error.h"
@@ -18,7 +18,7 @@
 #include "energy/columns.h"
 #include "filter/plan.h"
 
-/* Derivatives this close, in parts of the row sums, are equal. */
+/* Derivatives closer than this, relative to the row sums, count as equal. */
 #define EQUAL 1e-4
 #define MOST_MOVES 200
 
@@ -66,7 +66,7 @@ void dcrf_cut_step_clear(struct dcrf_cut_step *step) {
 
 /* ---- one variable --------------------------------------------------------------------------- */
 
-/* The metric of the variable in hand. */
+/* The metric Q of one variable. */
 struct metric {
     const struct dcrf_cut_step *step;
     size_t variable;
@@ -81,7 +81,7 @@ static inline const float *distances_of(const struct metric *m, size_t group, si
     return m->step->distances + (group * m->step->labels + label) * m->step->labels;
 }
 
-/* h += Q e_i mass, but for a constant. */
+/* h += Q e_i mass, up to a constant. */
 static void add_mass(const struct metric *m, size_t label, double mass, double *h) {
     for (size_t g = 0; g < m->step->group_count; g++) {
         const double factor = mass * sum_of(m, g);
@@ -92,7 +92,7 @@ static void add_mass(const struct metric *m, size_t label, double mass, double *
     h[label] += m->own * mass;
 }
 
-/* curvatures[i] = that along e_i - e_from, a half of it. */
+/* curvatures[i] = half the curvature along e_i - e_from. */
 static void find_curvatures(const struct metric *m, size_t from, double *curvatures) {
     for (size_t i = 0; i < m->step->labels; i++)
         curvatures[i] = m->own;
@@ -104,7 +104,8 @@ static void find_curvatures(const struct metric *m, size_t from, double *curvatu
     }
 }
 
-/* The label with the largest derivative of those that have mass, and the smallest of all. */
+/* The label with the largest derivative among those with mass, and the smallest derivative of all.
+ */
 static size_t find_giver(const double *y, const double *h, size_t labels, double *lowest) {
     size_t giver = labels;
     *lowest = h[0];

@@ -1,5 +1,5 @@
-/* The bound of a dual point, rounded to the safe side (backend/dual_space.h), and the best mixture
- * of two. */
+/* The bound of a dual point, rounded down (backend/dual_space.h), and the best mixture of two
+ * points. */
 #include "backend/cpu/dual.h"
 
 #include "core/error.h"
@@ -70,7 +70,7 @@ static struct bound_context make_context(const struct dcrf_dual_space *space,
     };
 }
 
-/* A reduced cost, but for errors that all labels of the variable share. */
+/* A reduced cost, without the error bounds that all labels of the variable share. */
 static inline double reduced_cost(const struct bound_context *c, size_t a, size_t label) {
     const size_t k = a * c->space->stride + label;
     const double cost = (double)c->unary[k] - c->dual->pairwise[k];
@@ -121,7 +121,7 @@ static double lowest_cost(const struct bound_context *context, size_t variable) 
     return lowest;
 }
 
-/* Both costs are sums of three floats; the difference is rounded once more. */
+/* Both costs are sums of three terms; the difference is rounded once more. */
 static bool is_excluded(const struct bound_context *context, size_t variable, size_t label,
                         double lowest, double excess) {
     const double cost = reduced_cost(context, variable, label);
@@ -208,9 +208,9 @@ static inline void find_line(const struct line_context *c, size_t k, double *bas
     }
 }
 
-/* The slopes of min_i at both ends of the line. Costs are lines in t, so the slope of their minimum
- * falls: where it is the same at both ends it is so all the way. Of such variables, the most, it is
- * known once and for all; of the others, that at the far end. */
+/* The slopes of min_i at both ends of the line. Costs are linear in t, so the slope of their
+ * minimum is non-increasing: if it is the same at both ends, it is constant. For these variables,
+ * the great majority, it is settled; for the others, only the slope at the far end is summed. */
 enum { SETTLED, FAR_END, LINE_SUMS };
 
 static void settle_variables(void *context, size_t begin, size_t end, double *sums) {
@@ -265,11 +265,12 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
     best->roundings = candidate->roundings;
 }
 
-/* Halvings of the interval that holds the maximum: the bound is flat there. */
+/* Bisections of the interval that contains the maximum; the bound is flat there, so few are enough.
+ */
 #define HALVINGS 7
 
-/* The slope of the bound is that of the costs with that of the rounding error that is subtracted: a
- * point from a more precise filter is worth more. */
+/* The slope of the bound includes that of the subtracted rounding error: a point from a more
+ * precise filter is worth more. */
 double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                          const struct dcrf_dual *candidate, double *bound) {
     const size_t n = space->variables;
@@ -292,7 +293,7 @@ double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *
     if (low == 0)
         return 0;
     dcrf_dual_mix(space, best, candidate, low);
-    /* What was proven stays proven, should the roundings of the mixture cost more than it gains. */
+    /* The old bound stays valid, even if the rounding error of the mixture exceeds its gain. */
     *bound = fmax(*bound, dcrf_dual_bound(space, best));
     return low;
 }

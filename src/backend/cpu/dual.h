@@ -1,4 +1,4 @@
-/* Feasible points of the LP's dual in the host's memory, and the bound that each of them proves
+/* Feasible points of the LP's dual in host memory, and the lower bound that each of them proves
  * (the mathematics: backend/dual_space.h). */
 #ifndef DCRF_BACKEND_CPU_DUAL_H
 #define DCRF_BACKEND_CPU_DUAL_H
@@ -10,21 +10,21 @@ struct dcrf_dual {
     double *pairwise; /* A alpha: a block with the stride of the space */
     double *clique;   /* v; NULL without cliques */
     struct dcrf_roundings roundings;
-    /* Where the LP keeps what its points are made of (lp_mixture.h): how much of each part is in
-     * this one; else NULL. */
+    /* If the LP keeps the parts that its points are mixed from (lp_mixture.h): the weight of each
+     * part in this point; otherwise NULL. */
     double *part_weights;
     size_t part_room;
 };
 
-/* Of the rows that points of the space have. */
+/* The unaries, in the row layout of the space's points. */
 static inline const float *dcrf_dual_unary(const struct dcrf_dual_space *space) {
     return space->unary ? space->unary : space->plan->model->unary;
 }
 
-/* Memory for a point, which is none yet. */
+/* Allocates memory for a point; its values are uninitialized. */
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
                            dcrf_error *error);
-/* The zero point, which is feasible but for the min form: there v is C_p / |p|. */
+/* The zero point, which is feasible except in the min form: there v is C_p / |p|. */
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_clear(struct dcrf_dual *dual);
 
@@ -33,12 +33,13 @@ void dcrf_dual_clear(struct dcrf_dual *dual);
  */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 
-/* possible[i] = 0 for every label of the variable whose reduced cost exceeds the smallest one by
- * more than `excess`: a labelling that has it there is more than that above the dual's bound. */
+/* possible[i] = 0 for every label of the variable whose reduced cost exceeds the smallest by more
+ * than `excess`: the energy of any labelling that uses it there exceeds the dual bound by more than
+ * that. */
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                        size_t variable, double excess, uint8_t *possible);
 
-/* How many labels that leaves, and whether `label` is among them. */
+/* The number of labels that this leaves, and whether `label` is among them. */
 size_t dcrf_dual_count(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                        size_t variable, double excess, size_t label, bool *has_label);
 
@@ -46,17 +47,17 @@ size_t dcrf_dual_count(const struct dcrf_dual_space *space, const struct dcrf_du
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight);
 
-/* What is known of a point besides its blocks, which may be elsewhere: that of the zero point, and
- * that of a mixture. */
+/* The rest of a point besides its blocks, which may be on a device: for the zero point, and for a
+ * mixture. */
 void dcrf_dual_forget(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight);
 
-/* Copy `candidate` to `best` where it proves more than *bound, and *bound with it. */
+/* Copy `candidate` to `best` if its bound exceeds *bound, and update *bound. */
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                     const struct dcrf_dual *candidate, double *bound);
 
 /* Move `best`, whose bound is *bound, to the best mixture with `candidate` (LB is concave along the
- * line), and *bound with it. Returns the weight of `candidate`. */
+ * line), and update *bound. Returns the weight of `candidate`. */
 double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                          const struct dcrf_dual *candidate, double *bound);
 

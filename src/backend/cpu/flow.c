@@ -19,7 +19,7 @@ struct dcrf_backend_flow {
     float *u, *residual, *direction, *image; /* blocks; u is the caller's */
     double *partial;                         /* chunks x 2 x labels */
     double *mean, *rho, *curvature, *low, *scale, *excess;
-    const float *left, *right; /* blocks of a product in hand; right = NULL: ones */
+    const float *left, *right; /* factors of the current product; right = NULL: ones */
     const float *divisor;      /* per variable, or NULL */
 };
 
@@ -85,9 +85,9 @@ static void advance(void *context, size_t begin, size_t end, size_t worker) {
         }
 }
 
-/* The residual sums to zero, since D - K maps everything to what does. Rounding adds a constant to
- * it, which no flow can take away: left there, it keeps the recursion from its end, and in the end
- * it is all that the directions are made of. */
+/* The residual sums to zero, since the image of D - K does. Rounding adds a constant, which no flow
+ * can remove: if left in, it keeps the recursion from converging and finally dominates the
+ * directions. */
 static void center(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_backend_flow *flow = context;
@@ -112,7 +112,7 @@ static void turn(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* residual = unary - its mean of the label, and all else zero. */
+/* residual = unary - the label's mean; everything else is zero. */
 static void fill_residual(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_backend_flow *flow = context;
@@ -182,7 +182,7 @@ static void find_range(void *context, size_t begin, size_t end, size_t worker) {
         }
 }
 
-/* scale[i] = 1, or what brings the spread of u_i down to 1. */
+/* scale[i] = 1, or the factor that reduces the spread of u_i to 1. */
 static void measure_spread(dcrf_backend_flow *flow) {
     const size_t labels = flow->model->labels;
     dcrf_parallel_for(flow->pool, flow->model->variables, GRAIN, find_range, flow);
@@ -200,7 +200,7 @@ static void measure_spread(dcrf_backend_flow *flow) {
     }
 }
 
-/* The bound by the recursion's residual: the reduced cost is phi - scale (phi - mean - residual).
+/* The bound from the recursion's residual: the reduced cost is phi - scale (phi - mean - residual).
  */
 static double estimate_rows(void *context, size_t begin, size_t end) {
     const dcrf_backend_flow *flow = context;

@@ -1,4 +1,4 @@
-/* Marginals on the CPU, and the model that they are of: what mean field and QP share. */
+/* Marginals on the CPU, and their model: the state that mean field and QP share. */
 #ifndef DCRF_BACKEND_CPU_ITERATE_H
 #define DCRF_BACKEND_CPU_ITERATE_H
 
@@ -34,10 +34,10 @@ dcrf_status dcrf_cpu_qp_bend(dcrf_backend_iterate *iterate, double *quadratic, d
 dcrf_status dcrf_cpu_qp_move(dcrf_backend_iterate *iterate, double step, double *sums,
                              dcrf_error *error);
 
-/* Fill in what is common. */
+/* Fill in the common part. */
 void dcrf_cpu_iterate_init(dcrf_backend_iterate *iterate, const struct dcrf_backend_model *model,
                            void (*free_state)(dcrf_backend_iterate *iterate));
-/* How many cliques there are. */
+/* The number of cliques. */
 size_t dcrf_cpu_clique_count(const dcrf_backend_iterate *iterate);
 
 #endif

@@ -20,8 +20,8 @@ struct dcrf_backend_lp {
     struct dcrf_clique_dual cliques;
     struct dcrf_cut_step cut_step;
     const float *metric; /* the caller's */
-    double epsilon;      /* of the step in hand */
-    float beta;          /* likewise */
+    double epsilon;      /* of the current step */
+    float beta;          /* of the current step */
 };
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
 
 /* ---- from and to the caller ----------------------------------------------------------------- */
 
-/* Labels that occur in y, or in the labelling. */
+/* Mark the labels that occur in y or in the labelling as wanted. */
 static void want_labels(dcrf_backend_lp *lp, const float *y, const uint16_t *labels) {
     const dcrf_model *model = lp->model;
     bool *is_wanted = lp->blocks.is_wanted;
@@ -220,7 +220,7 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
     }
 }
 
-/* The same in the metric of the cuts, which lp->metric adds to; all labels have their columns. */
+/* The same in the metric of the cuts plus lp->metric; every label has its own column. */
 static void descend_cuts(void *context, size_t begin, size_t end, double *sums) {
     const dcrf_backend_lp *lp = context;
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
@@ -244,7 +244,7 @@ static void descend_cuts(void *context, size_t begin, size_t end, double *sums) 
     }
 }
 
-/* Where y uses the shared column: the labels that would have a part of it. */
+/* Where y uses the shared column: mark as wanted the labels that would get a share of it. */
 static void want_new_labels(dcrf_backend_lp *lp) {
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
     for (size_t a = 0; a < lp->model->variables; a++) {

@@ -21,7 +21,7 @@ dcrf_status dcrf_lp_blocks_init(struct dcrf_lp_blocks *blocks, const struct dcrf
                : dcrf_fail_memory(error, "the LP relaxation");
 }
 
-/* All that has rows. */
+/* Release everything that has rows. */
 static void release_rows(struct dcrf_lp_blocks *blocks) {
     dcrf_pair_filter_clear(&blocks->pairs);
     for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
@@ -63,15 +63,16 @@ static bool is_used(const struct dcrf_lp_blocks *blocks, size_t label) {
     return blocks->y && (blocks->column_of[label] < blocks->used || !blocks->unary);
 }
 
-/* The first labelling is not known when the first rows are made. */
+/* Room for at least this many columns, since the first labelling is not known when the first rows
+ * are allocated. */
 #define FEWEST_COLUMNS 8
 
 static size_t stride_of(size_t columns) {
     return dcrf_padded(columns > FEWEST_COLUMNS ? columns : FEWEST_COLUMNS);
 }
 
-/* How many labels have columns afterwards: all of them where sharing one would not shorten a row.
- */
+/* The number of labels that get their own column: all of them if sharing one would not shorten a
+ * row. */
 static size_t count_used(const struct dcrf_lp_blocks *blocks) {
     const size_t labels = blocks->all->labels;
     size_t count = 0;
@@ -80,16 +81,16 @@ static size_t count_used(const struct dcrf_lp_blocks *blocks) {
     return blocks->all->is_potts && stride_of(count + 1) < blocks->all->stride ? count : labels;
 }
 
-/* From columns to columns. */
+/* A change from old columns to new ones. */
 struct change {
     struct dcrf_lp_blocks *blocks; /* with the new columns */
-    const size_t *source;          /* per new column, the old one; they ascend */
+    const size_t *source;          /* per new column, the old one; ascending */
     size_t columns, stride;        /* the new ones */
     size_t old_shared, old_stride;
 };
 
-/* Entries of `size` bytes. From the last column on, so that rows may stay where they are: columns
- * only move backwards. */
+/* Entries have `size` bytes. Columns only move towards the end of a row, so starting with the last
+ * one allows rows to be changed in place. */
 static void move_rows(const struct change *c, const void *from, void *to, size_t size) {
     for (size_t a = 0; from && a < c->blocks->space.variables; a++) {
         const char *old = (const char *)from + a * c->old_stride * size;
@@ -134,7 +135,7 @@ static void fill_unary(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* The labels that are wanted get their columns, and source[] the old ones. */
+/* Give columns to the wanted labels; source[] gets the old column of each new one. */
 static void assign_columns(struct dcrf_lp_blocks *blocks, size_t used, size_t *source) {
     const size_t labels = blocks->all->labels, old_shared = blocks->used;
     size_t column = 0;
@@ -146,7 +147,7 @@ static void assign_columns(struct dcrf_lp_blocks *blocks, size_t used, size_t *s
         }
         column += blocks->is_wanted[i];
     }
-    source[column] = old_shared; /* of those that still share one */
+    source[column] = old_shared; /* for the labels that still share a column */
     column = 0;
     for (size_t i = 0; i < labels; i++) {
         blocks->column_of[i] = blocks->is_wanted[i] ? column++ : used;
@@ -156,7 +157,7 @@ static void assign_columns(struct dcrf_lp_blocks *blocks, size_t used, size_t *s
     blocks->used = used;
 }
 
-/* The space with rows for so many labels. */
+/* The space with rows for `used` labels. */
 static struct dcrf_dual_space make_space(const struct dcrf_lp_blocks *blocks, size_t used) {
     struct dcrf_dual_space space = *blocks->all;
     if (used < space.labels) {
@@ -167,7 +168,7 @@ static struct dcrf_dual_space make_space(const struct dcrf_lp_blocks *blocks, si
     return space;
 }
 
-/* Rows in the place of `old`, of the same length or new ones. */
+/* Rows to replace those of `old`: the same memory if the length is unchanged, otherwise new. */
 static dcrf_status make_rows(const struct dcrf_lp_blocks *old, size_t used,
                              struct dcrf_lp_blocks *made, dcrf_error *error) {
     *made = *old;

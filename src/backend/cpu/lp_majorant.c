@@ -2,15 +2,15 @@
  *
  * The curvature of the smoothed problem is at most (D - K + S - S B) / epsilon. D are the row sums:
  * |t|_epsilon has a second derivative of at most 1 / epsilon for every pair. S is the stiffness of
- * the cliques, B y the mean of y over the variable's clique: v is a projection onto a set of fixed
- * sum, and its derivative does not see what all members share. D + S is the metric of the plain
+ * the cliques, B y the mean of y over the variable's clique: v is a projection onto a set with a
+ * fixed sum, so a change common to all members does not affect it. D + S is the metric of the plain
  * steps. So with K for K + S B from here on, and g the gradient at z,
  *
  *   M(y) = <g, y - z> + 1 / (2 epsilon) <y - z, (D + S - K) (y - z)>
  *
- * is above F(y) - F(z), and much nearer to it than the plain step's majorant, which has no K, for
- * all that changes slowly over the picture. Accelerated projected steps lower M (Beck and Teboulle
- * 2009, restarted as O'Donoghue and Candes 2015), each with one plain filter of w - z:
+ * is an upper bound on F(y) - F(z), and for whatever varies slowly over the picture a much tighter
+ * one than the majorant of the plain step, which lacks K. Accelerated projected steps lower M (Beck
+ * and Teboulle 2009, restarted as O'Donoghue and Candes 2015), each with one plain filter of w - z:
  *
  *   y' = P( z - epsilon g / (D + S) + K (w - z) / (D + S) ),   w = y + beta (y - y_before). */
 #include "backend/cpu/lp_blocks.h"
@@ -21,14 +21,14 @@
 #include <math.h>
 
 #define GRAIN 1024
-/* That a task takes. */
+/* Cliques per task. */
 #define CLIQUES 8
 
 struct majorant {
     const struct dcrf_lp_blocks *blocks;
     const float *metric;
     float epsilon, beta;
-    size_t columns; /* but for the shared one: y stays 0 there */
+    size_t columns; /* without the shared one, where y stays 0 */
     float *next;
     float *difference, *filtered; /* w - z, and K of it */
 };
@@ -66,7 +66,7 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
     }
 }
 
-/* w - z of the next step: y is the newer one, `next` the one before. */
+/* w - z of the next step; y is the latest iterate, `next` the one before. */
 static void extrapolate(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct majorant *m = context;
@@ -124,7 +124,7 @@ dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric,
                          .metric = metric,
                          .epsilon = (float)epsilon,
                          .columns = space->labels - dcrf_lp_blocks_share(blocks),
-                         .next = blocks->y, /* nothing to extrapolate by yet */
+                         .next = blocks->y, /* no extrapolation in the first step */
                          .difference = blocks->pairs.packed,
                          .filtered = blocks->pairs.filtered};
     double momentum = 1, sums[SUMS] = {0, 0};

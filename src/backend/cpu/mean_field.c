@@ -1,5 +1,5 @@
 /* The update of mean field on the CPU (the mathematics: meanfield/mean_field.c): the message
- * through the operators, the part of the cliques, and one pass that makes the logits, their softmax
+ * through the operators, the cliques' part, and one pass that computes the logits, their softmax
  * and the sums of the free energy. */
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
@@ -15,12 +15,12 @@
 struct mean_field {
     dcrf_backend_iterate base;
     float *message;
-    float *logits; /* of the last update; NULL: it is never damped */
+    float *logits; /* of the last update; NULL: no damping */
     bool has_logits;
-    float *cold_unary; /* the unaries times the coldness; NULL: it is never other than 1 */
+    float *cold_unary; /* the unaries times the coldness; NULL: the coldness is always 1 */
     float coldness;
 
-    /* Cliques; NULL where there are none. */
+    /* Cliques; NULL if there are none. */
     float *extra;      /* block: their part of the logits, zero for variables in none */
     double *scratch;   /* two rows of labels per worker */
     double *agreement; /* per clique, sum_i prod_a Q_ai */
@@ -91,7 +91,7 @@ static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
 }
 
-/* Q = softmax of the logits that belong to the message, with the sums of the pass. */
+/* Q = softmax of the logits that follow from the message, and the sums of the pass. */
 static void update(struct mean_field *mf, float factor, const float *diagonal, float damping,
                    double *sums) {
     const dcrf_model *model = mf->base.model;
@@ -229,7 +229,7 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
     const struct dcrf_coupling *coupling = iterate->coupling;
     const dcrf_model *model = iterate->model;
     const bool is_potts = dcrf_coupling_is_potts(coupling);
-    /* For Potts the diagonal comes off in the pass of the softmax. */
+    /* For Potts the diagonal is subtracted in the softmax pass. */
     const dcrf_status status = is_potts
                                    ? dcrf_coupling_sum(coupling, 0, iterate->y, mf->message,
                                                        model->labels, model->stride, error)

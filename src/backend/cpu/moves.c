@@ -25,7 +25,7 @@ static void free_moves(dcrf_backend_moves *moves) {
 }
 
 static bool take_labelling(struct dcrf_labelling *labelling, const dcrf_model *model) {
-    /* One column more than there are labels: that of the labels which do not occur. */
+    /* One column more than there are labels, for the labels that do not occur. */
     const size_t row = dcrf_padded(model->labels + 1) * sizeof(float);
     labelling->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
     labelling->field = dcrf_allocate(model->variables, row);

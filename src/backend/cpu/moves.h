@@ -1,5 +1,5 @@
-/* The moves on the CPU: two labellings with their fields and energies, and what every unit gains by
- * changing alone. A unit is a variable, or a clique. */
+/* The moves on the CPU: two labellings with their fields and energies, and the gain of changing
+ * each unit alone. A unit is a variable, or a clique. */
 #ifndef DCRF_BACKEND_CPU_MOVES_H
 #define DCRF_BACKEND_CPU_MOVES_H
 
@@ -16,13 +16,13 @@ struct dcrf_clique_state {
     uint16_t target[2];
 };
 
-/* The field has one column per label; where all kernels are Potts, only one for each label that
- * occurs and one of zeros for all others. */
+/* The field has one column per label; if all kernels are Potts, only one for each label that
+ * occurs, and a column of zeros shared by all others. */
 struct dcrf_labelling {
     uint16_t *labels;
     float *field; /* B of the labelling, rows `stride` apart */
     size_t stride;
-    size_t channels;      /* columns that the operators fill */
+    size_t channels;      /* columns filled by the operators */
     uint16_t *channel_of; /* label -> column */
 };
 
@@ -33,12 +33,12 @@ struct dcrf_backend_moves {
     struct dcrf_labelling current, trial;
     float *gain;         /* of changing one unit alone */
     uint16_t *target;    /* the label it takes */
-    uint32_t *clique_of; /* NULL where there are no cliques */
+    uint32_t *clique_of; /* NULL without cliques */
     struct dcrf_clique_state *cliques;
     double *clique_rows; /* one row of labels per worker: costs of a clique */
 };
 
-/* The cost of giving label i to variable a while all others keep theirs, up to a constant of the
+/* The cost of giving label i to variable a while all others keep theirs, up to a constant per
  * variable and without cliques: unary + 2 Psi x. */
 static inline float dcrf_local_cost(const dcrf_backend_moves *moves, size_t variable,
                                     size_t label) {
@@ -49,8 +49,8 @@ static inline float dcrf_local_cost(const dcrf_backend_moves *moves, size_t vari
 }
 
 /* The block that goes through the operators, with room for a column for every label and one more.
- * It is scratch memory of the energies (energy/sums.h), which are not computed meanwhile: it is
- * allocated when the moves are made. NULL: memory is out. */
+ * It is the scratch memory of the energies (energy/sums.h), which are not computed at the same
+ * time; it is allocated when the moves are made. NULL: out of memory. */
 float *dcrf_moves_indicator(const dcrf_backend_moves *moves);
 
 /* Find the field and the energy of a labelling. */

@@ -1,5 +1,5 @@
-/* The energy of a labelling, with its field: one filter application, of the labels that occur where
- * all kernels are Potts. */
+/* The energy of a labelling, with its field: one filter application, only of the labels that occur
+ * if all kernels are Potts. */
 #include "backend/cpu/moves.h"
 #include "core/error.h"
 #include "energy/sums.h"
@@ -93,7 +93,7 @@ static double energy_rows(void *context, size_t begin, size_t end) {
         const size_t own = x->labels[a], own_channel = x->channel_of[own];
         const float *field = x->field + a * x->stride;
         sum += (double)model->unary[a * model->stride + own];
-        if (moves->coupling->all_factor > 0) { /* Potts: what the other labels have */
+        if (moves->coupling->all_factor > 0) { /* Potts: sum over the other labels */
             for (size_t c = 0; c < x->channels; c++)
                 sum += c != own_channel ? (double)field[c] : 0;
         } else {
@@ -103,7 +103,7 @@ static double energy_rows(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-/* The indicator is not needed any more when the cliques take its memory. */
+/* The indicator is no longer needed when the cliques reuse its memory. */
 dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
                                double *energy, dcrf_error *error) {
     struct evaluation evaluation = {moves, labelling, NULL};

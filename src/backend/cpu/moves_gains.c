@@ -1,9 +1,8 @@
-/* What single variables and whole cliques (superpixels) gain by changing alone.
+/* The gain of changing single variables or whole cliques (superpixels) alone.
  *
- * A clique whose members all take label j: every member's own change, added up, is never less than
- * the change of all together, because among the members a pair that disagrees is counted in each
- * of its two (Potts: [x != x'] <= [x != j] + [x' != j]). So a clique that gains by this sum gains.
- */
+ * When all members of a clique take label j, the sum of the members' individual changes is never
+ * less than the joint change, because a disagreeing pair of members is counted for both of them
+ * (Potts: [x != x'] <= [x != j] + [x' != j]). So a clique that gains by this sum really gains. */
 #include "backend/cpu/moves.h"
 
 #include <string.h>
@@ -62,8 +61,8 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
         const struct dcrf_clique_state *state = p != DCRF_NO_CLIQUE ? &moves->cliques[p] : NULL;
         const float clique_cost = state ? (float)model->cliques.costs[p] : 0;
         float own_cost = dcrf_local_cost(moves, a, own);
-        /* Leaving a unanimous clique (of more than one) costs; where the clique is split already,
-         * only the change that ends the split matters. */
+        /* Leaving a unanimous clique (of more than one) costs; if the clique is already split, only
+         * the change that ends the split matters. */
         if (state && state->is_unanimous &&
             model->cliques.offsets[p + 1] - model->cliques.offsets[p] > 1)
             own_cost -= clique_cost;

@@ -52,7 +52,7 @@ void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
 
 struct pack_context {
     struct dcrf_pair_filter *filter;
-    const struct dcrf_column_group *group; /* in hand */
+    const struct dcrf_column_group *group; /* being filtered */
     const float *y;                        /* its columns, rows y_stride apart */
     size_t y_stride, columns;
     size_t stride; /* of the packed blocks */
@@ -92,8 +92,8 @@ static void choose_columns(struct pack_context *context, const float *y) {
     context->y_stride = pass.stride;
 }
 
-/* How far the entries of a column are apart; for labels how far from 0, which they all are
- * nearly everywhere. */
+/* The range of a column's entries; for labels the range includes 0, since they are 0 nearly
+ * everywhere. */
 static void find_largest(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct pack_context *c = context;
@@ -144,12 +144,12 @@ static void pack(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* The numbers `from` of columns that are alive, from the one of the place `first` on, added to the
- * point. */
+/* Adds numbers to the point: `from` holds those of `count` live columns, starting with live column
+ * `first`. */
 struct addition {
     const struct pack_context *context;
     size_t first, count;
-    const double *from; /* rows of `count`; NULL: what is filtered in floats */
+    const double *from; /* rows of `count`; NULL: the result filtered in floats */
 };
 
 static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
@@ -169,7 +169,7 @@ static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* Cuts that are not there are zero: they add nothing. */
+/* Cuts that are not included are zero and add nothing. */
 static void add_cuts(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct addition *addition = context;
@@ -202,24 +202,24 @@ static dcrf_levels find_levels(struct dcrf_pair_filter *filter,
 
 /* ---- in double ------------------------------------------------------------------------------ */
 
-/* Bins that go through the operator at a time. */
+/* Bins per application of the operator. */
 #define PRECISE_CHANNELS 8
-/* Labels likewise: what fits where two such blocks do. */
+/* Labels per application: they take the memory of two such blocks. */
 #define PRECISE_LABELS (2 * PRECISE_CHANNELS)
 
-/* One label on its way: with w_a(h) the hat functions of the nodes at y_a, K w(h) for some nodes at
- * a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
+/* The label being filtered: with w_a(h) the hat functions of the nodes at y_a, compute K w(h) for
+ * some nodes at a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
 struct precise {
     const struct dcrf_pair_filter *filter;
     size_t channel, stride; /* of the packed block */
     const dcrf_levels *levels;
-    size_t first, count; /* nodes in hand */
+    size_t first, count; /* current nodes */
     double *in, *out;    /* variables x count */
     double *sum;         /* per variable */
 };
 
-/* The lower node of y, and the part that the upper one has in it. The part is computed in floats,
- * as all others who look at the point do it. */
+/* The lower node of y, and the weight of the upper one. The weight is computed in floats, as
+ * everywhere else. */
 static size_t find_node(float y, size_t bins, double *part) {
     const size_t last = bins - 1;
     size_t node = (size_t)(y * (float)last);
@@ -280,7 +280,8 @@ static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dc
     return DCRF_OK;
 }
 
-/* All columns of one kernel: some at a time where the operator takes the line itself, else one. */
+/* All columns of one kernel: several at a time if the operator has `line_double`, otherwise one by
+ * one. */
 static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_operator *op,
                                     const struct dcrf_pair_shape *shape, const dcrf_levels *levels,
                                     const struct pack_context *context, dcrf_error *error) {
@@ -320,7 +321,7 @@ static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_
 
 /* ---- in floats ------------------------------------------------------------------------------ */
 
-/* The line itself where the operator can, else by bins. */
+/* With the operator's `line` method if it has one, otherwise by bins. */
 static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_operator *op,
                                  double epsilon, const dcrf_levels *levels, size_t stride,
                                  dcrf_error *error) {

@@ -1,4 +1,4 @@
-/* The pairwise dual point that belongs to marginals y. */
+/* The pairwise dual point of marginals y. */
 #ifndef DCRF_BACKEND_CPU_PAIR_DUAL_H
 #define DCRF_BACKEND_CPU_PAIR_DUAL_H
 
@@ -6,16 +6,16 @@
 #include "core/interrupt.h"
 #include "energy/columns.h"
 
-/* Scratch memory of the filter: blocks of the columns that are alive, next to each other. */
+/* Scratch memory of the filter: blocks that hold only the live columns. */
 struct dcrf_pair_filter {
     const struct dcrf_dual_space *space;
     float *packed, *filtered;
-    float *columns; /* of a group of kernels that has cuts; NULL where all columns are labels */
+    float *columns; /* of a group of kernels with cuts; NULL if all columns are labels */
     size_t *alive;  /* the columns with an entry above the threshold */
     size_t alive_count;
     float *largest; /* per chunk of variables and column */
     float *nodes, *table;
-    const struct dcrf_interrupt *interrupt; /* of what is long; NULL: none */
+    const struct dcrf_interrupt *interrupt; /* checked in long computations; NULL: none */
     double *precise; /* blocks of PRECISE_CHANNELS and a sum; NULL until it is first needed */
 };
 
@@ -24,9 +24,9 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
 
 /* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi), or z and cuts in place of y and
- * labels. Labels whose entries are all below `threshold`, and cuts whose entries are all as near to
- * each other, are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was
- * interrupted it returns DCRF_STOP_CANCELLED, and there is no point. */
+ * labels. Labels whose entries are all at most `threshold`, and cuts whose entries all lie within
+ * `threshold` of each other, are dead: their alpha is zero, which is feasible, and they are not
+ * filtered. Returns DCRF_STOP_CANCELLED, without a point, if interrupted. */
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error);

@@ -18,7 +18,7 @@ struct qp {
     uint16_t *vertex_of; /* s as labels */
     double step;         /* the delta to take */
 
-    /* Cliques; NULL where there are none. */
+    /* Cliques; NULL if there are none. */
     uint32_t *clique_of;  /* variable -> clique, DCRF_NO_CLIQUE: none */
     double *z, *h;        /* one row of labels per clique */
     double *vertex_h;     /* h of s */
@@ -89,7 +89,7 @@ dcrf_status dcrf_cpu_qp_make(dcrf_backend_iterate **out, const struct dcrf_backe
 
 /* ---- cliques -------------------------------------------------------------------------------- */
 
-/* h of y, and with it z at its minimum where `first`, or moved by the step. */
+/* h of y, and the best z for it. */
 static void read_cliques(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct qp *qp = context;
@@ -108,7 +108,7 @@ static void read_cliques(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* The parts of a clique; the vertex must be there. */
+/* A clique's parts of f, L and Q; the vertex must have been found. */
 static void sum_clique(const struct qp *qp, size_t p, double *parts) {
     const dcrf_model *model = qp->base.model;
     const struct dcrf_cliques *cliques = qp->base.cliques;
@@ -151,8 +151,8 @@ static void for_cliques(struct qp *qp, dcrf_task task) {
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
-/* Rows are taken DCRF_NARROW_LANES labels at a time, whose sums do not wait for each other. What
- * pads a row is zero and adds nothing. */
+/* Rows are processed DCRF_NARROW_LANES labels at a time, with independent sums. The padding of a
+ * row is zero and adds nothing. */
 #define LANES DCRF_NARROW_LANES
 static_assert(LANES == 4, "sums of lanes are added up by name");
 
@@ -160,7 +160,7 @@ static double total_of(const double *lane) {
     return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/* The first of the smallest. */
+/* The index of the smallest, the first on a tie. */
 static size_t smallest_of(const float *row, size_t count) {
     float least[LANES];
     size_t i = 0;
@@ -237,7 +237,7 @@ static double sum_parts(const struct qp *qp, size_t part) {
     return sum;
 }
 
-/* f, L and the vertex at the point that a step from y leads to. */
+/* f, L and the vertex at the point reached by a step from y. */
 static void find_vertex(struct qp *qp, double *sums) {
     dcrf_parallel_sums(qp->base.pool, qp->base.model->variables, move_rows, qp, sums,
                        DCRF_BACKEND_QP_SUMS);

@@ -2,10 +2,11 @@
  *
  *   argmin_y |y - v|^2  over  y >= 0, sum y = total   is   y = max(0, v - theta),
  *
- * theta the root of the convex, falling, piecewise linear  sum_i max(0, v_i - theta) - total.
- * Newton's method from the left never overshoots: it drops entries until none is left to drop,
- * which takes a few sweeps and ends at the exact root. No entry of y is above the total, so it can
- * begin without those that are that far below the largest: the most, as a rule. */
+ * where theta is the root of the convex, decreasing, piecewise linear function  sum_i max(0, v_i -
+ * theta) - total. Newton's method from the left never overshoots: it drops entries until none is
+ * left to drop, which takes a few sweeps and ends at the exact root. No entry of y exceeds the
+ * total, so entries that far below the largest, usually most of them, can be left out from the
+ * start. */
 #include "backend/cpu/simplex.h"
 
 double dcrf_simplex_threshold(const float *values, size_t count, double total) {
@@ -19,7 +20,7 @@ double dcrf_simplex_threshold(const float *values, size_t count, double total) {
         kept += (size_t)is_near;
         sum += is_near ? (double)values[i] : 0;
     }
-    if (kept == 0) { /* the total is nothing beside the values */
+    if (kept == 0) { /* the total is negligible next to the values */
         for (size_t i = 0; i < count; i++)
             sum += (double)values[i];
         kept = count;
@@ -33,8 +34,8 @@ double dcrf_simplex_threshold(const float *values, size_t count, double total) {
             above += (size_t)is_above;
             sum += is_above ? (double)values[i] : 0;
         }
-        /* None above, or more than before: rounding alone can do that, where the total is nothing
-         * beside the values, or these are nothing beside it. */
+        /* No entries to drop: the root. None above, or more than before, is rounding error, if the
+         * total is negligible next to the values or the reverse. */
         if (above >= kept || above == 0)
             return theta;
         kept = above;
