@@ -3,21 +3,21 @@
  *   "DCRFCERT", u32 version, u32 exact?, u64 variables, u64 labels, u64 kernels, u64 cliques,
  *   u64 rounds, u64 proven, u64 mixtures, f64 energy, f64 bound, sha256 of the unaries, sha256 of
  *   the cliques,
- *   for every kernel  f64 weight, u32 normalization, u32 d, sha256 of the features, sha256 of the
+ *   per kernel  f64 weight, u32 normalization, u32 d, sha256 of the features, sha256 of the
  *   matrix, d x f64 factor,
- *   (version 3: u32 cuts, for every cut  f64 length, a bit for every label, the lowest first, in
+ *   (version 3: u32 cuts, per cut  f64 length, one bit per label, the lowest first, padded to
  *   whole bytes)
  *   f64 epsilon of every round,
  *   the labels, the rounds of the variables: packed,
  *   u64 count of labels with values, u16 each, then for each of them the values, packed,
- *   for every mixture  u32 after, u32 points, u32 shares?, for every point  f64 weight, f64
+ *   per mixture  u32 after, u32 points, u32 shares?, per point  f64 weight, f64
  *   epsilon, u32 nodes, u32 levels, u32 planes, u16 each, their values, packed; the shares of every
  *   label, packed,
- *   sha256 of all bytes before.
+ *   sha256 of all preceding bytes.
  *
- * Packed numbers are differences to the one before, 2 d or -2 d - 1, seven bits a byte, the lowest
- * first, with the eighth set where more follow. A difference of 0 is followed by how many more
- * there are in a row. */
+ * Packed numbers are differences d from the previous number, stored as 2 d or -2 d - 1, seven bits
+ * per byte, the lowest first, with the eighth bit set if more bytes follow. A difference of 0 is
+ * followed by the number of further zeros in the run. */
 #include "verify/certificate.h"
 
 #include "core/error.h"
@@ -58,11 +58,11 @@ void dcrf_certificate_clear(struct dcrf_certificate_content *content) {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* With bytes = NULL it only counts. */
+/* With bytes = NULL, only count. */
 struct sink {
     uint8_t *bytes;
     size_t count;
-    bool is_too_long; /* to be counted */
+    bool is_too_long; /* overflow of the count */
 };
 
 static void put(struct sink *sink, const void *bytes, size_t count) {
@@ -97,7 +97,7 @@ static void put_varint(struct sink *sink, uint64_t value) {
 struct packing {
     struct sink *sink;
     int64_t previous;
-    uint64_t run; /* of equal ones that are not written yet */
+    uint64_t run; /* of equal numbers not yet written */
 };
 
 static void end_run(struct packing *packing) {
@@ -133,7 +133,7 @@ static void put_u32s(struct sink *sink, const uint32_t *values, size_t count) {
     end_run(&packing);
 }
 
-/* The labels of planes, in the order of these. */
+/* The labels of the planes, in the order of the planes. */
 static void put_planes(struct sink *sink, const uint16_t *plane, size_t count, size_t labels) {
     for (size_t k = 1; k <= count; k++)
         for (size_t i = 0; i < labels; i++)
@@ -248,8 +248,8 @@ dcrf_status dcrf_certificate_encode(const struct dcrf_certificate_content *conte
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Reading past the end gives zeros and is remembered, and so are sizes that this machine cannot
- * count to. */
+/* Reading past the end returns zeros and sets is_short; sizes beyond SIZE_MAX set
+ * has_large_size. */
 struct source {
     const uint8_t *bytes;
     size_t left;
@@ -262,7 +262,7 @@ static const uint8_t *take(struct source *source, size_t count) {
     if (count > source->left) {
         source->is_short = true;
         source->left = 0;
-        return zeros; /* no caller asks for more at a time without looking first */
+        return zeros; /* no caller asks for more at once without checking first */
     }
     source->bytes += count;
     source->left -= count;
@@ -299,20 +299,20 @@ static uint64_t take_varint(struct source *source) {
     for (unsigned shift = 0; shift < 64; shift += 7) {
         const uint64_t byte = take_number(source, 1);
         value |= (byte & 127) << shift;
-        if (byte < 128 && byte << shift >> shift == byte) /* all of it fits */
+        if (byte < 128 && byte << shift >> shift == byte) /* no bits are lost */
             return value;
     }
-    source->is_short = true; /* no number is that long */
+    source->is_short = true; /* too long for a varint */
     return 0;
 }
 
 struct unpacking {
     struct source *source;
-    uint64_t most; /* that a number may be */
+    uint64_t most; /* largest valid number */
     uint64_t previous, run;
 };
 
-/* The next number; what is too large is remembered as a source that is short. */
+/* The next number; one that is out of range sets is_short. */
 static uint64_t unpack(struct unpacking *unpacking) {
     struct source *source = unpacking->source;
     if (unpacking->run > 0) {
@@ -332,7 +332,7 @@ static uint64_t unpack(struct unpacking *unpacking) {
     return unpacking->previous;
 }
 
-/* A run that goes on behind the last number is no honest one. */
+/* A run that extends past the last number is invalid. */
 static bool end_unpacking(const struct unpacking *unpacking) {
     return !unpacking->source->is_short && unpacking->run == 0;
 }
@@ -351,7 +351,7 @@ static bool take_u32s(struct source *source, uint32_t *values, size_t count, uin
     return end_unpacking(&unpacking);
 }
 
-/* Memory is taken for the sizes of the model; these ask for more. */
+/* Memory is allocated for the sizes of the model; check here the sizes that could demand more. */
 static bool are_sizes_possible(const struct dcrf_certificate_content *content,
                                const struct source *source) {
     const struct dcrf_identity *identity = &content->identity;
@@ -406,7 +406,7 @@ static dcrf_status take_cuts(struct dcrf_certificate_content *content, struct so
     return DCRF_OK;
 }
 
-/* plane[label], for the labels that follow; there is room for `labels`. */
+/* Fill plane[label] for the next `count` labels; `plane` has `labels` entries. */
 static dcrf_status take_planes(struct source *source, uint16_t *plane, size_t count, size_t labels,
                                dcrf_error *error) {
     for (size_t k = 1; k <= count; k++) {
@@ -442,7 +442,7 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
 }
 
 static bool is_width(double epsilon) {
-    return epsilon > 0 && epsilon <= 1; /* and no NaN */
+    return epsilon > 0 && epsilon <= 1; /* false for NaN */
 }
 
 static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct source *source,
@@ -463,7 +463,7 @@ static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct 
     return take_values(content, source, error);
 }
 
-/* Every round decides something: each costs a pass over all pairs. */
+/* Require every round to decide something, since each costs a pass over all pairs. */
 static dcrf_status check_rounds(const struct dcrf_certificate_content *content, dcrf_error *error) {
     uint8_t *is_used = dcrf_allocate_zero(content->rounds + 1, 1);
     bool are_used = true;

@@ -1,20 +1,22 @@
-/* The check of a certificate, by the rules of docs/reference/certificate.md.
+/* Checks a certificate by the rules of docs/reference/certificate.md.
  *
- * Round after round, the variables that the certificate decides there must either have one possible
- * label left (after mixtures and dead ends have excluded others) or be a group whose margins are
- * all positive:
+ * Round by round, the variables that the certificate decides must either have one possible label
+ * left (after mixtures and dead ends have excluded others) or be a group whose margins are all
+ * positive:
  *
- *   r_ai = cost_ai - sum_{b in group} K_ab F(v_ai, v_bi) - 2 [i != x_a] sum_{b undecided, not in
- * the group, i possible at b} K_ab,         r_ai > r_a(x_a) for every possible i != x_a,
+ *   r_ai = cost_ai - sum_{b in group} K_ab F(v_ai, v_bi)
+ *          - 2 [i != x_a] sum_{b undecided, not in the group, i possible at b} K_ab,
+ *   r_ai > r_a(x_a) for every possible i != x_a,
  *
  * with values that keep F at 1 between v_a(x_b) and v_b(x_b) wherever x_a != x_b. Then they are
- * decided, and 2 K_ab is subtracted from cost_a(x_b) for all others. What is undecided at the end
- * has the bound of the best mixture (check_bound.c). This code shares nothing with the solvers and
- * with the proofs but the layout of a certificate.
+ * decided, and 2 K_ab is subtracted from cost_a(x_b) for all others. The problem left at the end
+ * has the bound of the best mixture (check_bound.c). This code shares only the layout of a
+ * certificate with the solvers and the proofs.
  *
- * Every number that is compared is a unary less sums of K_ab times 0 to 2, each b in one of them:
- * it is rounded twice relative to the unary, and the sums are right to sum_error. What is decided
- * is kept as a sum of its own, of positive terms, so that no unary is rounded twice. */
+ * Every number compared is a unary minus sums of K_ab times 0 to 2, with each b in one of them: it
+ * is rounded twice relative to the unary, and the error of the sums is at most sum_error. The terms
+ * of decided variables are kept as a separate sum of positive numbers, so that a unary is not
+ * rounded again in every round. */
 #include "verify/check.h"
 
 #include "backend/device.h"
@@ -26,7 +28,7 @@
 #include <string.h>
 
 #define VALUES (DCRF_VALUE_MOST + 1)
-/* A few roundings to double, relative. */
+/* Bound on a few rounding errors in double, relative. */
 #define FEW_ROUNDINGS 0x1p-50
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -39,7 +41,7 @@ void dcrf_check_add(struct dcrf_check_total *total, double value) {
     total->magnitude += fabs(value);
 }
 
-/* The error is below 2^-53 of the sum and n^2 2^-106 of the magnitudes. */
+/* The error is below 2^-53 of the sum plus n^2 2^-106 of the magnitudes. */
 double dcrf_check_low(const struct dcrf_check_total *total) {
     return total->sum + total->rest - FEW_ROUNDINGS * (fabs(total->sum) + 1e-8 * total->magnitude);
 }
@@ -75,7 +77,7 @@ void dcrf_check_fill_undecided(struct dcrf_check *check) {
         check->counts[a] = check->wanted[a] = !check->is_decided[a];
 }
 
-/* check->sums becomes what a variable can lose at most by leaving a label. */
+/* check->sums becomes an upper bound on what giving up a label can cost a variable. */
 static void add_cliques(struct dcrf_check *check) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
     const size_t labels = check->model->labels;
@@ -89,7 +91,7 @@ static void add_cliques(struct dcrf_check *check) {
                         cliques->costs[p] * (1 + FEW_ROUNDINGS);
 }
 
-/* *excluded: how many labels. */
+/* *excluded: the number of labels excluded. */
 static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     *excluded = 0;
@@ -120,7 +122,7 @@ static double share(size_t value, size_t node) {
     return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
 }
 
-/* F between two values: the clipped line at the nodes, linear in between. */
+/* F of two values: the clipped line at the nodes, linear in between. */
 static void fill_line(struct dcrf_check *check, double epsilon) {
     for (size_t v = 0; v < VALUES; v++)
         for (size_t w = 0; w < VALUES; w++) {
@@ -136,7 +138,7 @@ static void fill_line(struct dcrf_check *check, double epsilon) {
         }
 }
 
-/* No pair of members with different labels may have a slack. */
+/* Pairs of members with different labels must have no slack. */
 static bool are_told_apart(const struct dcrf_check *check) {
     size_t smallest_own = DCRF_VALUE_MOST, largest_other = 0;
     for (size_t a = 0; a < check->model->variables; a++)
@@ -179,8 +181,9 @@ static double smallest_margin(const struct dcrf_check *check, size_t a) {
     return smallest;
 }
 
-/* A clique that the group keeps whole gives its cost to its members, the neediest first; one that
- * could agree on another label takes its cost from those who would have to change. */
+/* A clique that the group keeps unanimous gives its cost to its members, smallest margins first;
+ * one that could agree on another label takes its cost from the members that would have to
+ * change. */
 static bool pay_clique(struct dcrf_check *check, size_t p) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
     const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
@@ -249,8 +252,7 @@ static bool have_margins(struct dcrf_check *check) {
     return true;
 }
 
-/* At most so often is tried whether more can be excluded; each time costs a pass, and few bring
- * anything. */
+/* Limit on the attempts to exclude more labels: each costs a pass, and few succeed. */
 #define MOST_ELIMINATIONS 16
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -262,7 +264,7 @@ static bool is_single(const struct dcrf_check *check, size_t a) {
     return count == 1 && check->possible[a * check->model->labels + check->content->labels[a]];
 }
 
-/* Does the round hold with what is known? */
+/* Does the round hold with what is known so far? */
 static dcrf_status try_round(struct dcrf_check *check, size_t round, bool *holds,
                              dcrf_error *error) {
     bool is_easy = true;
@@ -285,7 +287,7 @@ static dcrf_status try_round(struct dcrf_check *check, size_t round, bool *holds
     return status;
 }
 
-/* Take the variables of a round as decided. */
+/* Mark the variables of a round as decided. */
 static dcrf_status decide(struct dcrf_check *check, size_t round, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     for (size_t a = 0; a < n; a++)
@@ -306,8 +308,8 @@ static dcrf_status decide(struct dcrf_check *check, size_t round, dcrf_error *er
     return status;
 }
 
-/* A proof excludes labels between its rounds, as often as that brings something: so does the check,
- * where a round does not hold without. */
+/* A proof excludes labels between its rounds as long as that makes progress. The check does so only
+ * where a round does not hold otherwise. */
 static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_error *error) {
     bool holds = false;
     size_t excluded = 1;
@@ -330,7 +332,7 @@ static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_erro
 static dcrf_status eliminate_rest(struct dcrf_check *check, dcrf_error *error) {
     size_t excluded = 1, undecided = 0;
     dcrf_status status = DCRF_OK;
-    if (check->distance) /* dead ends are for Potts */
+    if (check->distance) /* dead-end elimination requires Potts */
         return DCRF_OK;
     for (size_t a = 0; a < check->model->variables; a++)
         undecided += !check->is_decided[a];
@@ -395,7 +397,7 @@ static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_ve
     dcrf_status status = allocate(check, error);
     if (status == DCRF_OK)
         status = dcrf_check_kernels_init(check, error);
-    size_t next = 0; /* mixture */
+    size_t next = 0; /* index of the next mixture */
     for (size_t r = 0; r <= content->rounds && status == DCRF_OK; r++) {
         if (r > 0)
             status = check_round(check, r, error);
@@ -441,12 +443,12 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
         *excess = check.excess;
         memcpy(possible, check.possible, model->variables * model->labels);
     }
-    check.plan = NULL; /* the caller's */
+    check.plan = NULL; /* owned by the caller */
     clear(&check);
     return status;
 }
 
-/* The fast operators are built for that: which matrices they are is part of the model. */
+/* Compares the matrices of the fast operators too, which have to be built for that. */
 static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
     const struct dcrf_identity *claimed = &check->content->identity;
     struct dcrf_identity identity;
@@ -513,7 +515,7 @@ dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcr
     DCRF_ENTER(workspace, error);
     if (!dcrf_workspace_find_device(workspace))
         return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
-    /* What a device has found is checked without it. */
+    /* Results found on a device are checked on the CPU. */
     dcrf_workspace *own = NULL;
     dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
     if (status == DCRF_OK)

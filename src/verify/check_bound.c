@@ -5,11 +5,12 @@
  * then without the C_p), every labelling y has, over the undecided variables U,
  *
  *   E(y) >= known + sum_p C_p + sum_{a in U} min_{i possible} r_ai,
- *   r_ai = phi_ai - 2 taken_ai - sum_{b in U} alpha_ab:i - v_ai,
+ *   r_ai = phi_ai - 2 taken_ai - sum_{b in U} alpha_ab:i - v_ai.
  *
- * and x is above the least energy by at most what E(x) is above that: its excess. A labelling with
- * label i at a is above the bound by r_ai - min_j r_aj: where that is more than the excess, no
- * optimal labelling has the label. Each r is taken at its lower end. */
+ * The difference between E(x) and this bound is the excess of x: an upper bound on how far x is
+ * above the least energy. A labelling with label i at a exceeds the bound by at least
+ * r_ai - min_j r_aj; if that is more than the excess, no optimal labelling has the label. Each r is
+ * rounded down. */
 #include "core/error.h"
 #include "verify/check.h"
 
@@ -27,7 +28,7 @@ static bool is_broken(const struct dcrf_cliques *cliques, size_t p, const uint16
     return false;
 }
 
-/* The pairs that variable a is in, from sums over the labels of the others. */
+/* The cost of the pairs of variable a, from the sums per label of the others. */
 static double pairs_of(const struct dcrf_check *check, size_t a, size_t label) {
     const size_t labels = check->model->labels;
     double sum = 0;
@@ -64,14 +65,14 @@ dcrf_status dcrf_check_energy(struct dcrf_check *check, const uint16_t *labels, 
 
 /* ---- the bound ------------------------------------------------------------------------------ */
 
-/* check->sums += v, in whole: what it can be above a feasible one is part of its rounding. */
+/* check->sums += v. Rounding can make v slightly infeasible; add_cliques allows for that. */
 static void add_shares(struct dcrf_check *check, const uint32_t *shares) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
     const size_t n = check->model->variables, labels = check->model->labels;
     for (size_t p = 0; p < cliques->count; p++)
         for (size_t i = 0; i < labels; i++) {
             const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
-            double sum = 0; /* of whole numbers */
+            double sum = 0; /* exact: integers */
             for (size_t k = begin; k < end; k++)
                 sum += (double)shares[i * n + cliques->members[k]];
             for (size_t k = begin; k < end; k++)
@@ -81,8 +82,8 @@ static void add_shares(struct dcrf_check *check, const uint32_t *shares) {
         }
 }
 
-/* The part of cliques in the excess: with shares the bound has C_p whole, less roundings; without
- * it has none, and only those that x breaks and that may be whole matter. */
+/* The cliques' part of the excess. With shares, the bound contains all of C_p, up to rounding;
+ * without, it contains nothing, and only the cliques matter that x breaks and that may agree. */
 static void add_cliques(const struct dcrf_check *check, const uint32_t *shares,
                         struct dcrf_check_total *excess) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
@@ -102,7 +103,7 @@ static void add_cliques(const struct dcrf_check *check, const uint32_t *shares,
     }
 }
 
-/* The lower end of r, from the sums that are subtracted. */
+/* A lower bound on r, from the sums that are subtracted. */
 static double reduced(const struct dcrf_check *check, size_t a, size_t i) {
     const size_t k = a * check->model->labels + i;
     const double sum = 2 * check->taken[k] + check->sums[k];
@@ -118,7 +119,7 @@ static double lowest(const struct dcrf_check *check, size_t a) {
     return least;
 }
 
-/* What x pays at the undecided variables, from above. */
+/* An upper bound on what x pays at the undecided variables. */
 static dcrf_status add_labelling(struct dcrf_check *check, struct dcrf_check_total *excess,
                                  dcrf_error *error) {
     const size_t labels = check->model->labels;
@@ -137,7 +138,7 @@ static dcrf_status add_labelling(struct dcrf_check *check, struct dcrf_check_tot
     return status;
 }
 
-/* Nothing is decided, and all labels are possible: then shares may be part of the bound. */
+/* The weights must not sum to more than 1, and fast operators need nodes. */
 static dcrf_status check_mixture(const struct dcrf_check *check,
                                  const struct dcrf_certificate_mixture *mixture,
                                  dcrf_error *error) {
@@ -189,7 +190,7 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
         if (!check->is_decided[a])
             dcrf_check_add(&total, -lowest(check, a));
     const double excess = fmax(0, dcrf_check_high(&total));
-    if (!(excess < INFINITY)) /* overflow: it says nothing */
+    if (!(excess < INFINITY)) /* overflow: no information */
         return DCRF_OK;
     check->excess = fmin(check->excess, excess);
     for (size_t a = 0; a < n; a++) {
@@ -205,7 +206,7 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
 
 /* ---- the conclusion ------------------------------------------------------------------------- */
 
-/* The sum of the lowest unaries is a bound too. */
+/* The sum of the lowest unaries, also a lower bound. */
 static double find_floor(const dcrf_model *model) {
     struct dcrf_check_total floor = {0};
     for (size_t a = 0; a < model->variables; a++) {
@@ -217,7 +218,7 @@ static double find_floor(const dcrf_model *model) {
     return dcrf_check_low(&floor);
 }
 
-/* How many variables have one possible label; and does x have it everywhere? */
+/* The number of variables with one possible label; *is_only_one: x has it everywhere. */
 static size_t count_proven(const struct dcrf_check *check, bool *is_only_one) {
     const size_t labels = check->model->labels;
     size_t proven = 0;
@@ -232,7 +233,7 @@ static size_t count_proven(const struct dcrf_check *check, bool *is_only_one) {
     return proven;
 }
 
-/* An energy may be claimed from above, by what an operator leaves out. */
+/* The claimed energy may be too high by what an operator leaves out. */
 static bool is_energy(double claimed, double low, double high, double magnitude) {
     return claimed >= low && claimed <= high + 1e-6 * magnitude;
 }
@@ -256,7 +257,7 @@ dcrf_status dcrf_check_conclude(struct dcrf_check *check, dcrf_verification *mad
                          "%zu variables proven, where %.10g, %.10g and %zu were found",
                          made->claimed_energy, made->claimed_lower_bound, made->claimed_proven,
                          high, bound, made->proven);
-    /* What is claimed holds: these are the numbers that were said when it was made. */
+    /* The claims hold, so report the same numbers as when the certificate was made. */
     made->energy = made->claimed_energy;
     made->lower_bound = made->claimed_lower_bound;
     made->relative_gap = is_only_one ? 0

@@ -1,14 +1,14 @@
 /* Distances between labels in the check of a certificate.
  *
- * With lengths that add up to at most mu(i, j) over the cuts between i and j, and |alpha_ab:c| <=
- * K_ab, every pair pays at least what the cuts let it pay:
+ * If the lengths of the cuts between i and j sum to at most mu(i, j), and |alpha_ab:c| <= K_ab,
+ * then the cuts bound the cost of all pairs from below:
  *
  *   sum_{a != b} K_ab mu(x_a, x_b) >= sum_c length_c sum_{a != b} K_ab |S_c(x_a) - S_c(x_b)|
  *                                  >= -sum_a (A alpha)_a(x_a),
  *   (A alpha)_ai = sum_{c holds i} 2 length_c sum_b alpha_ab:c.
  *
- * Lengths are added up in double and may be off by the roundings of some thousand additions. So a
- * sum may be above mu by a part SLACK, and lengths are used less twice that. */
+ * Lengths are summed in double, with the rounding error of a few thousand additions. So a sum may
+ * exceed mu by a fraction SLACK, and the lengths in use are reduced by twice that. */
 #include "core/error.h"
 #include "verify/check.h"
 
@@ -62,7 +62,7 @@ double dcrf_check_cuts_scale(const struct dcrf_certificate_content *content, con
     return distance ? 4 * total * (1 + (double)content->cut_count / 64) : 1;
 }
 
-/* Whole numbers: no rounding. */
+/* Integer arithmetic: no rounding. */
 void dcrf_check_fill_column(const struct dcrf_check *check, size_t p, size_t cut,
                             uint32_t *column) {
     const struct dcrf_certificate_mixture *mixture = check->mixture;
@@ -73,7 +73,7 @@ void dcrf_check_fill_column(const struct dcrf_check *check, size_t p, size_t cut
     for (size_t i = 0; i < labels; i++)
         if (set[i] && point->plane[i] != 0) {
             const uint32_t *values = point->values + (point->plane[i] - (size_t)1) * mixture->size;
-            for (size_t k = 0; k < mixture->size; k++) /* both are below 2^24 */
+            for (size_t k = 0; k < mixture->size; k++) /* both are below 2^24: no overflow */
                 column[k] =
                     column[k] + values[k] < point->levels ? column[k] + values[k] : point->levels;
         }

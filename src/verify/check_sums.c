@@ -1,9 +1,9 @@
 /* Sums over kernels for the check of a certificate, in double.
  *
- * Exact: the Gaussians by plain loops over all pairs that count, nothing shared with the exact
- * operator. A kernel value whose exponent is beyond MOST_EXPONENT is below 5e-18 and left out; what
- * that can amount to is part of sum_error. Fast: the operators in double; a member's
- * value is spread to the two nodes around it, one channel a node. */
+ * Exact: Gaussians by plain loops over all pairs that count, sharing no code with the exact
+ * operator. A kernel value with an exponent beyond MOST_EXPONENT is below 5e-18 and left out;
+ * sum_error covers these. Fast: the operators in double; a member's value is distributed over the
+ * two nodes around it, with one channel per node. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "verify/check.h"
@@ -17,10 +17,10 @@
 #define VALUES (DCRF_VALUE_MOST + 1)
 
 #define WORK "checking a certificate"
-/* A Gaussian: features are scaled doubles, their differences, squares and sum are rounded relative
- * to the exponent, which is at most MOST_EXPONENT and has 32 terms at most; then exp, the weight
- * and two scales, each a root of a sum of such values: below 40 (32 + 4) 2^-53 = 2e-13 for either
- * scale and the value itself. */
+/* Errors of a Gaussian: features are scaled doubles; their differences, squares and sum are rounded
+ * relative to the exponent, which is at most MOST_EXPONENT and has at most 32 terms; then exp, the
+ * weight and two scales, each a root of a sum of such values: below 40 (32 + 4) 2^-53 = 2e-13 for
+ * either scale and the value itself. */
 #define KERNEL_ERROR 1e-12
 #define LEFT_OUT 5e-18
 
@@ -30,14 +30,14 @@ static double clip(double value) {
     return fmax(-1, fmin(1, value));
 }
 
-/* The node below a value, and the part that the one above has in it. */
+/* The node below a value; *part: the weight of the node above. */
 static size_t find_node(const struct dcrf_certificate_point *point, uint32_t value, double *part) {
     const uint64_t at = (uint64_t)value * (point->nodes - 1);
     *part = (double)(at % point->levels) / point->levels;
     return (size_t)(at / point->levels);
 }
 
-/* F between a value and a node. */
+/* F of a value and a node. */
 static double line_to_node(const struct dcrf_certificate_point *point, size_t low, double part,
                            size_t node) {
     const double slope = 1 / ((double)(point->nodes - 1) * point->epsilon);
@@ -45,7 +45,7 @@ static double line_to_node(const struct dcrf_certificate_point *point, size_t lo
     return (1 - part) * clip(steps * slope) + part * clip((steps - 1) * slope);
 }
 
-/* F between two values. */
+/* F of two values. */
 static double line_of(const struct dcrf_certificate_point *point, uint32_t v, uint32_t w) {
     double from, to;
     if (point->nodes == 0)
@@ -78,7 +78,7 @@ static double kernel_value(const struct dcrf_check *check, size_t a, size_t b) {
     return sum;
 }
 
-/* All points of a mixture, cut by cut: what a pair adds to each. */
+/* Add a pair's contribution to the sum of each cut, over all points of a mixture. */
 static void add_cuts(const struct dcrf_check *check, size_t a, size_t b, double k, double *sums) {
     const size_t cuts = check->content->cut_count, size = check->mixture->size;
     for (size_t p = 0; p < check->mixture->point_count; p++)
@@ -186,7 +186,8 @@ static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* Sums of n products with factors up to 2, twice: once of what is decided, once of the others. */
+/* Sums of n products with factors up to 2, twice: one over the decided variables, one over the
+ * others. */
 static void find_errors(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct dcrf_check *check = context;
@@ -241,7 +242,7 @@ static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *
     const dcrf_status answer = dcrf_go_on(check->workspace, WORK, error);
     if (answer < 0)
         return answer;
-    double *total = check->out + count; /* there is room for two */
+    double *total = check->out + count; /* `out` has room for both */
     memset(total, 0, count * sizeof *total);
     for (size_t m = 0; m < check->plan->kernel_count; m++) {
         const dcrf_operator *op = check->plan->kernels[m].op;
@@ -256,7 +257,7 @@ static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *
     return DCRF_OK;
 }
 
-/* One number for every variable and label that does not depend on a: the channels are labels. */
+/* Sums whose terms do not depend on a, with labels as channels. */
 static dcrf_status add_indicators(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     for (size_t first = 0; first < labels; first += CHECK_CHANNELS) {
@@ -277,14 +278,15 @@ static dcrf_status add_indicators(struct dcrf_check *check, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* How much of a value is at a node. */
+/* The weight of a node in a value. */
 static double share(uint8_t value, size_t node) {
     return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
 }
 
 static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
-    const size_t channels = DCRF_VALUE_NODES + 1; /* the last one for those outside the group */
+    const size_t channels =
+        DCRF_VALUE_NODES + 1; /* the last one is for variables outside the group */
     for (size_t i = 0; i < labels; i++) {
         bool is_empty = check->content->plane[i] == 0;
         for (size_t b = 0; b < n && is_empty; b++)
@@ -317,7 +319,7 @@ static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* One plane of a point, that of a label or of a cut, a block of nodes at a time. */
+/* Add one plane of a point, that of a label or of a cut, a block of nodes at a time. */
 static dcrf_status add_plane(struct dcrf_check *check, size_t p, const uint32_t *plane,
                              size_t label_or_cut, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
@@ -373,7 +375,7 @@ static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* The operators in double add up 2 n + 1000 terms at most, and their results are added again. */
+/* The operators in double sum at most 2 n + 1000 terms, and their results are summed again. */
 static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables;
     check->in = dcrf_allocate(n, CHECK_CHANNELS * sizeof *check->in);
@@ -400,7 +402,7 @@ dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error)
     return status;
 }
 
-/* One column at a time, or all of them, which every pair needs. */
+/* Fast operators need one column at a time; the exact sums need all columns for every pair. */
 static dcrf_status take_columns(struct dcrf_check *check, dcrf_error *error) {
     const size_t size = check->mixture->size, cuts = check->content->cut_count;
     const size_t points = check->mixture->point_count;

@@ -1,11 +1,11 @@
-/* Which model a certificate is about: sizes, hashes of the data, and the settings themselves. */
+/* Identifies the model that a certificate is about: sizes, hashes of the data, and the settings. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "verify/certificate.h"
 
 #include <string.h>
 
-/* Variables that are hashed between questions whether to end early. */
+/* Variables hashed between checks for an interrupt. */
 #define HASHED_TOGETHER 4096
 
 static dcrf_status go_on(dcrf_workspace *workspace, size_t variable, dcrf_error *error) {
@@ -77,7 +77,7 @@ dcrf_status dcrf_identity_of_model(struct dcrf_identity *identity, const dcrf_mo
     return status;
 }
 
-/* Whole numbers from 1 to 2^16, all bits of the index in each. */
+/* Pseudorandom integers from 1 to 2^16. */
 static double probe(uint64_t variable, uint64_t channel) {
     uint64_t x = (2 * variable + channel + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
