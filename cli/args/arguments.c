@@ -1,8 +1,8 @@
-/* From the arguments to settings.
+/* From arguments to settings.
  *
- * The arguments are first taken apart into options with their texts; then the defaults, the config
- * file, the preset and the arguments are applied in that order, each through the option's parser.
- */
+ * The arguments are first split into options with their texts; then the defaults, the config
+ * file, the preset and the arguments are applied in that order, each through the option's
+ * parser. */
 #include "args/config.h"
 #include "args/nearest.h"
 #include "args/options.h"
@@ -17,7 +17,7 @@ typedef struct parsing {
     int count;
     int next;
     const cli_option *next_operand;
-    option_value *given; /* what the arguments say, in their order */
+    option_value *given; /* the arguments, in order */
     size_t given_count;
     char *settings;
     option_record *record;
@@ -106,7 +106,7 @@ static bool take_option(parsing *p, const char *argument) {
     return true;
 }
 
-/* The option that a second file was probably meant for; NULL: who knows. */
+/* The option that an extra file was probably meant for; NULL: unknown. */
 static const char *option_for_file(const parsing *p, const char *file) {
     const option_group *group;
     const char *ending = strrchr(file, '.');
@@ -209,8 +209,8 @@ static bool is_given(const parsing *p, const char *name) {
     return false;
 }
 
-/* Presets hold options of several commands; those that this one lacks do not matter to it, but for
- * the compatibility: without it the model would be another one. */
+/* Presets contain options of several commands; those that this one lacks are skipped, except for
+ * the compatibility: without it the model would be a different one. */
 static bool put_preset(parsing *p, const char *name) {
     const cli_preset *preset = find_preset(name, p->problem);
     if (!preset)
@@ -220,7 +220,7 @@ static bool put_preset(parsing *p, const char *name) {
     for (size_t i = 0; i < count; i++) {
         option_value value = {NULL, NULL, values[i].text};
         value.option = find_option_named(p->set, values[i].name, &value.group);
-        /* Who brings other regions does not want the superpixels' size. */
+        /* The superpixel size does not apply to regions from another source. */
         if (strcmp(values[i].name, "min-region") == 0 && is_given(p, "cliques"))
             continue;
         if (!value.option && strcmp(values[i].name, "compatibility") == 0)
@@ -234,7 +234,7 @@ static bool put_preset(parsing *p, const char *name) {
     return true;
 }
 
-/* Say in which file the bad value stands. */
+/* Name the file that contains the bad value. */
 static bool in_file(const parsing *p, const char *path) {
     cli_problem inner = *p->problem;
     return bad_input(p->problem, path, "%s", inner.text);
@@ -256,7 +256,7 @@ static bool put_config(parsing *p, const char *path) {
     return true;
 }
 
-/* The text of the last option given that has this parser. */
+/* The text of the last given option that has this parser. */
 static const char *given_text(const parsing *p, option_parser *parser) {
     const char *text = NULL;
     for (size_t i = 0; i < p->given_count; i++)
@@ -276,7 +276,7 @@ static bool put_all(parsing *p) {
     return true;
 }
 
-/* Operands and required options take a file or another text. */
+/* Operands and required options take a file or other text. */
 static bool check_required(const parsing *p) {
     for (const cli_option *o = p->set->operands; o->name; o++)
         if (!option_text(p->record, o->name))

@@ -13,7 +13,7 @@
 
 #define TEXT_BYTES 512
 
-/* One number or word of a value, appended to `text`. */
+/* Append one number or word of a value to `text`. */
 static bool append_scalar(const json_t *value, char text[TEXT_BYTES]) {
     const size_t used = strlen(text), left = TEXT_BYTES - used;
     int length = -1;
@@ -26,7 +26,7 @@ static bool append_scalar(const json_t *value, char text[TEXT_BYTES]) {
     return length >= 0 && (size_t)length < left;
 }
 
-/* The text that the command line would have; an array stands for a list with commas. */
+/* The text that the command line would have; an array becomes a comma-separated list. */
 static bool value_text(const json_t *value, char text[TEXT_BYTES]) {
     text[0] = '\0';
     if (!json_is_array(value))
@@ -55,7 +55,7 @@ static bool unknown_name(const char *path, const char *name, const option_set *s
                            set->command, set->command);
 }
 
-/* The settings of one command serve another: what it lacks does not matter to it. */
+/* Settings of one command can be used for another: options that it lacks are ignored. */
 static bool some_command_has(const char *name) {
     const option_group *group;
     for (size_t i = 0; i < command_count; i++)
@@ -142,7 +142,7 @@ void problem_of_config(const option_record *record, cli_problem *problem) {
         return;
     snprintf(name, sizeof name, "%.*s",
              (int)strspn(problem->text + 2, "abcdefghijklmnopqrstuvwxyz-"), problem->text + 2);
-    /* Values of the file are the texts themselves. */
+    /* A value that comes from the file is the same string, not a copy. */
     const char *text = json_string_value(json_object_get(record->config, name));
     if (text && option_text(record, name) == text) {
         const cli_problem inner = *problem;
@@ -165,7 +165,7 @@ bool option_was_given(const option_record *record, const char *name) {
     return false;
 }
 
-/* Does this value belong to what a repetition needs? */
+/* Is this value needed to repeat the run? */
 static bool is_setting(const option_value *value, const cli_option *const *left_out) {
     for (; *left_out; left_out++)
         if (value->group && value->group->options == *left_out)
@@ -212,7 +212,7 @@ json_t *settings_to_json(const option_record *record, const cli_option *const *l
     return root;
 }
 
-/* A text as a word of the shell. */
+/* A text quoted as one word of the shell. */
 static void print_word(FILE *stream, const char *text) {
     const char *harmless =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-/* Read a file that is an object with names of options as keys, or that has such an object under
- * "settings", as the results of a run have. Every name must be an option or operand of a
- * command; those of other commands are passed over. *texts becomes an object with the value of each
- * as the text that the command line would have; on failure it is NULL. */
+/* Read a file that is an object with option names as keys, or that has such an object under
+ * "settings", as the results of a run do. Every name must be an option or operand of some
+ * command; those of other commands are ignored. *texts becomes an object with each value as the
+ * text that the command line would have; NULL on failure. */
 bool config_read(const char *path, const option_set *set, json_t **texts, cli_problem *problem);
 
 /* The same from memory; `path` is for messages. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Is the value a word of a form such as "none|slic|FILE", and no file? */
+/* Is the value a word of a form such as "none|slic|FILE" rather than a file? */
 static bool is_word(const option_value *value) {
     const size_t length = strlen(value->text);
     for (const char *word = value->option->form; word && strchr(word, '|');
@@ -19,7 +19,7 @@ static bool is_input(const option_value *value) {
            (value->option->parse == parse_input && !is_word(value));
 }
 
-/* The file of an input: what follows the prefix in forms such as "tree:FILE". */
+/* The file of an input: without the prefix in forms such as "tree:FILE". */
 static const char *input_path(const option_value *value) {
     static const char file[] = ":FILE";
     for (const char *word = value->option->form, *end; word; word = *end ? end + 1 : NULL) {

@@ -1,7 +1,7 @@
-/* Files of a command: no output replaces what is read, or another output.
+/* Files of a command: no output may replace an input or another output.
  *
- * Which options name files, and whether these are read or written, is known by their parsers
- * (parse_input, parse_config, parse_output, parse_folder), so that no command has to check. */
+ * The parsers (parse_input, parse_config, parse_output, parse_folder) tell which options name
+ * files and whether these are read or written, so that no command has to check. */
 #ifndef DCRF_CLI_ARGS_FILE_OPTIONS_H
 #define DCRF_CLI_ARGS_FILE_OPTIONS_H
 

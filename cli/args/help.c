@@ -1,4 +1,4 @@
-/* Help texts, made from the tables of commands and options. */
+/* Help texts, generated from the tables of commands and options. */
 #include "command.h"
 
 #include <dcrf/dcrf.h>
@@ -8,7 +8,7 @@
 #define LINE_COLUMNS 80
 #define HELP_COLUMN 32
 
-/* Print words up to the line's end, following lines indented; the cursor stands at `column`. */
+/* Print the text, wrapped and with following lines indented; the cursor is at `column`. */
 static void print_wrapped(FILE *stream, const char *text, size_t column, size_t indent) {
     while (*text) {
         const size_t length = strcspn(text, " ");
@@ -50,7 +50,7 @@ static void print_option(FILE *stream, const cli_option *option) {
     print_entry(stream, left, help);
 }
 
-/* A reader that closes the pipe early, such as head, is not a failure. */
+/* It is not a failure if the reader closes the pipe early, as head does. */
 static void end_with_reader(void) {
     signal(SIGPIPE, SIG_DFL);
 }

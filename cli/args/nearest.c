@@ -1,6 +1,6 @@
 /* Levenshtein distance (insert, delete, replace), one row of the table at a time. A name is near
- * when at most a third of its letters, but always one or two, have to change; the beginning of a
- * name counts as near too. */
+ * if at most a third of its letters have to change, though one or two always may; a prefix of a
+ * name is near too. */
 #include "args/nearest.h"
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ static size_t edit_distance(const char *a, const char *b) {
     return row[b_length];
 }
 
-/* Do two names begin alike and differ at their ends, as unaries and unary do? */
+/* Do two names begin alike and differ only at the end, as unaries and unary do? */
 static bool have_one_stem(const char *a, const char *b) {
     const size_t a_length = strlen(a), b_length = strlen(b);
     size_t common = 0;
@@ -50,7 +50,7 @@ void nearest_offer(nearest_name *nearest, const char *candidate) {
     if (length == 0)
         return;
     size_t distance = edit_distance(nearest->wanted, candidate);
-    /* Two letters changed in a name of two letters is another name. */
+    /* With every letter changed, it is a different name. */
     if (distance >= length || distance >= strlen(candidate))
         distance = LONGEST_NAME + 1;
     if (strncmp(nearest->wanted, candidate, length) == 0)

@@ -6,7 +6,7 @@
 
 typedef struct nearest_name {
     const char *wanted;
-    const char *best; /* NULL as long as nothing offered is near */
+    const char *best; /* NULL until a near name is offered */
     size_t best_distance;
 } nearest_name;
 

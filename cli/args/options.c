@@ -27,7 +27,8 @@ static bool bad_value(const cli_option *option, const char *text, const char *wa
 bool parse_number_list(const char *text, double *numbers, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char *end;
-        /* strtod also skips blanks and reads hexadecimal, nan and inf: none of them is meant. */
+        /* strtod also skips spaces and accepts hexadecimal, nan and inf; none of them is wanted
+         * here. */
         if (!strchr("+-.0123456789", *text) || *text == '\0' || strpbrk(text, "xX"))
             return false;
         numbers[i] = strtod(text, &end);
@@ -159,7 +160,7 @@ bool parse_choice(const cli_option *option, const char *text, void *value, cli_p
     return bad_value(option, text, wanted, problem);
 }
 
-/* The value of this option is the record itself, which parse_arguments puts there. */
+/* The value of this option is the record itself, which parse_arguments stores. */
 bool parse_config(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     (void)value;
     return *text != '\0' || bad_value(option, text, "a name: it is empty", problem);

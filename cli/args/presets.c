@@ -1,15 +1,15 @@
 /* The presets.
  *
- * A preset is a model: kernels, their normalization, cliques. The method stays the user's choice.
+ * A preset is a model: kernels, their normalization, cliques. The method remains the user's choice.
  *
- * The first ones are settings that are found in the public code of many projects. They were written
- * for a library that counts a pair of pixels once; here a pair counts in both orders, so their
- * weights are half of what is printed there.
+ * The first ones are settings found in the public code of many projects. They were written for a
+ * library that counts a pair of pixels once; here a pair counts in both orders, so their weights
+ * are half of those printed there.
  *
  * The others are the cross-validated parameters of Joy et al., "Efficient relaxations for dense
- * CRFs with sparse higher order potentials", for MSRC-21 and Pascal VOC, each found for the method
- * of its name. The kernels of the paper are not normalized and its pairs count in both orders, so
- * the numbers stand here as printed. */
+ * CRFs with sparse higher order potentials", for MSRC-21 and Pascal VOC, each tuned for the
+ * method in its name. The kernels of the paper are not normalized and its pairs count in both
+ * orders, so the numbers are as printed. */
 #include "args/presets.h"
 
 #include "args/nearest.h"

@@ -1,4 +1,4 @@
-/* Settings that others published, by name. */
+/* Published settings, by name. */
 #ifndef DCRF_CLI_ARGS_PRESETS_H
 #define DCRF_CLI_ARGS_PRESETS_H
 
@@ -10,11 +10,11 @@ typedef struct cli_preset {
     const char *name;
     const char *origin;    /* who uses it, and with what */
     const char *published; /* the method that it was published with */
-    /* Values of options, as the command line has them. */
+    /* Values of options, as on the command line. */
     const char *normalize;
     const char *spatial;
     const char *bilateral;
-    const char *min_region; /* NULL: without cliques */
+    const char *min_region; /* NULL: no cliques */
     const char *gamma;
     const char *eta;
     const char *compatibility; /* NULL: Potts */
@@ -33,7 +33,7 @@ typedef struct preset_value {
 /* The options that a preset sets. */
 size_t preset_values(const cli_preset *preset, preset_value values[PRESET_VALUES_MAX]);
 
-/* NULL and a problem where there is none of that name. */
+/* NULL and a problem if there is no preset of that name. */
 const cli_preset *find_preset(const char *name, cli_problem *problem);
 
 #endif
