@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of the sureness one frame on. */
+/* The factor by which confidence decreases per frame. */
 #define SURENESS_PER_FRAME 0.8
 
 static bool has_map(const prior_map *map, size_t frame, size_t pixels) {
     return map->numbers[frame * pixels] != MAP_MISSING;
 }
 
-/* The nearest frame that has a map, the earlier of two; `frames`: there is none. */
+/* The nearest frame that has a map, the earlier of two; `frames`: none. */
 static size_t nearest_map(const bool *given, size_t frames, size_t frame) {
     for (size_t distance = 0; distance < frames; distance++) {
         if (distance <= frame && given[frame - distance])

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* As sure as can be without binding a pixel to its label. */
+/* The highest confidence that does not fix a pixel's label. */
 static const float nearly_sure = 1 - FLT_EPSILON / 2;
 
 /* ---- files ---------------------------------------------------------------------------------- */

@@ -3,10 +3,9 @@
  * A label map that is right with the probability P gives
  *
  *   phi = -ln P at the label of the map,  -ln((1 - P) / (M - 1)) at the M - 1 others,
- *   phi = ln M for all labels where the map does not know.
+ *   phi = ln M for all labels where the map is unknown.
  *
- * Where it is sure to the degree c only, the probability is 1/M + c (P - 1/M).
- */
+ * With a confidence c < 1 the probability is 1/M + c (P - 1/M). */
 #include "prior/map.h"
 #include "io/label_map.h"
 #include "prior/carry.h"
@@ -17,7 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Room for energies, the labels of a pixel next to each other. */
+/* Allocate energies, the labels of a pixel next to each other. */
 static bool allocate_energies(const cli_image *image, size_t labels, const char *file,
                               pixel_array *unary, cli_problem *problem) {
     const dcrf_grid grid = image_grid(image);

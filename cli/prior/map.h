@@ -4,10 +4,10 @@
 
 #include "model/unary.h"
 
-/* A map that was read and looked at. */
+/* A map that has been read and inspected. */
 typedef struct prior_map {
-    int32_t *numbers;  /* as they are stored; prior_label tells what they say */
-    float *confidence; /* NULL: all pixels are as sure as any; 1: the label is known */
+    int32_t *numbers;  /* as stored; prior_label interprets them */
+    float *confidence; /* NULL: the same for all pixels; 1: the label is certain */
     size_t labels;
 } prior_map;
 
@@ -15,10 +15,11 @@ bool prior_map_read(const unary_options *options, const cli_image *image, prior_
                     unary_facts *facts, cli_problem *problem);
 void prior_map_free(prior_map *map);
 
-/* Note the colours that the picture of a map gives its labels, where it has a palette. */
+/* Record the colours that the map's picture gives its labels, if it has a palette. */
 void prior_keep_palette(const char *file, unary_facts *facts);
 
-/* The energies of numbers, the labels of a pixel next to each other. `confidence` may be NULL. */
+/* Convert numbers to energies, the labels of a pixel next to each other. `confidence` may be
+ * NULL. */
 void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
                     const float *confidence, size_t pixels, size_t labels, float *energies);
 

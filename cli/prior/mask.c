@@ -1,4 +1,4 @@
-/* Rough label maps: the energies that the library makes of them. */
+/* Rough label maps: the energies that the library derives from them. */
 #include "prior/mask.h"
 
 #include "prior/map.h"

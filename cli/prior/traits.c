@@ -1,6 +1,7 @@
-/* A mask that was resized, blurred or saved as JPEG has numbers between 0 and 255, and is no map of
- * 250 labels. In a map of labels a pixel mostly has the number of its neighbour; between the two
- * sides of a soft border the numbers change from pixel to pixel, and there are many of them. */
+/* A mask that was resized, blurred or saved as JPEG has numbers between 0 and 255, and must not
+ * be taken for a map of 250 labels. In a label map most pixels have the same number as their
+ * neighbour; across a soft border the numbers change from pixel to pixel, and there are many of
+ * them. */
 #include "prior/traits.h"
 
 #include "io/label_map.h"
@@ -8,17 +9,17 @@
 #include <dcrf/dcrf.h>
 #include <math.h>
 
-/* What counts as dark and as bright in a soft mask, which need not reach 0 and 255. */
+/* How far from 0 or 255 counts as dark or bright in a soft mask. */
 #define NEARLY 16
-/* Above the labels that sets with a void of 255 usually have. */
+/* More labels than data sets with a void of 255 usually have. */
 #define LABELS_USUAL 64
-/* So many numbers on one map are shades, not labels, unless they are in large patches. */
+/* This many numbers in one map are shades, not labels, unless they form large patches. */
 #define SHADES 64
 #define SHADE_WIDTH 16
-/* Of a mask that a format has rounded, so much must be dark or bright. */
+/* The share of pixels that must be dark or bright in a mask rounded by its format. */
 #define ROUNDED_SHARE 0.9
 #define ROUNDED_NEARLY 48
-/* The one grey of a trimap, where it does not know. */
+/* The range of the one grey that means unknown in a trimap. */
 #define TRIMAP_FIRST 96
 #define TRIMAP_LAST 160
 
