@@ -5,12 +5,12 @@
 
 #include <math.h>
 
-/* A label has shrunk where it keeps less than this part of what the unaries gave it. */
+/* A label has shrunk if it keeps less than this part of its pixels in the unary minimum. */
 #define SHRUNK_PART 0.5
-/* Fewer pixels are specks, of which every smoothing takes many. */
+/* Labels with a smaller share are specks, many of which vanish in any smoothing. */
 #define SHRUNK_LEAST_SHARE 0.01
 #define NAMED_LABELS_MAX 6
-/* The strength in force is a sum of weights, which were rounded one by one. */
+/* The strength in force is a sum of weights, each of which was rounded. */
 #define SAME_STRENGTH 1e-6
 
 static const dcrf_warning warnings[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
@@ -93,7 +93,7 @@ void print_warnings(FILE *stream, const solution *found) {
 
 /* ---- for programs --------------------------------------------------------------------------- */
 
-/* With the class under `key` where it has a name; takes the object over. */
+/* Adds the class under `key` if it has a name; takes ownership of the object. */
 static json_t *with_class_name(json_t *object, const char *key, const class_names *names,
                                size_t label) {
     if (object && label < names->count &&

@@ -1,4 +1,4 @@
-/* The energies of a labelling and what is proven of it, as JSON. */
+/* The energies of a labelling and what is proven about it, as JSON. */
 #ifndef DCRF_CLI_REPORT_ENERGIES_JSON_H
 #define DCRF_CLI_REPORT_ENERGIES_JSON_H
 
@@ -6,13 +6,13 @@
 
 #include <dcrf/energy.h>
 
-/* What is proven of a labelling; NaN where there is no bound. */
+/* What is proven about a labelling; NaN if there is no bound. */
 typedef struct proof {
     double lower_bound;
     double relative_gap;
 } proof;
 
-/* The keys of energies and certificate that all results share. NULL when memory is out. */
+/* The keys of energies and certificate that all results share. NULL if out of memory. */
 json_t *energies_to_json(const dcrf_energy *energy, const proof *proven);
 
 #endif

@@ -69,7 +69,7 @@ bool evaluation_say(const evaluation_settings *settings, const built_model *buil
     const bool quiet = feedback_wanted(&settings->feedback) == FEEDBACK_QUIET;
     if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
         report->print(settings, built, found);
-    /* What cannot be said is a failure, and then there is no file either. */
+    /* If printing fails, no file is written either. */
     return output_flush_standard(problem) &&
            (!settings->json_file ||
             json_save_and_free(settings->json_file, OUTPUT_OF_USER,

@@ -1,10 +1,11 @@
-/* What settings mean for an image.
+/* What the settings mean for an image.
  *
  * Reach. The row sum of a kernel before normalization, sum_b k(a, b), counts the pixels that pixel
- * a is joined to, each by how strongly: its mean over the image is the number given.
+ * a is connected to, weighted by the strength of the connection; its mean over the image is
+ * reported.
  *
  * Strength. A pixel that disagrees with all others pays S_a = 2 sum_m w_m sum_{b != a} k_m(a, b)
- * (pairs count in both orders). Its own opinion is worth the margin between its two best unary
+ * (pairs count in both orders). Its own evidence is the margin between its two lowest unary
  * energies. A pixel with margin < S_a gives in when all others disagree with it. */
 #include "report/explain.h"
 
@@ -19,9 +20,9 @@ typedef struct measurements {
     double reach[KERNELS_MAX];    /* mean row sum before normalization */
     double strength[KERNELS_MAX]; /* mean of the kernel's part of S_a */
     double all_strength;
-    double margin;            /* median: scribbles fix some pixels at any price */
-    double persuadable_share; /* of pixels, with margin < S_a */
-    bool is_whole;            /* there was time for them all */
+    double margin;            /* median: scribbles fix some pixels with huge margins */
+    double persuadable_share; /* share of pixels with margin < S_a */
+    bool is_whole;            /* there was time to measure them all */
 } measurements;
 
 static double mean_of(const float *values, size_t count) {
@@ -31,7 +32,7 @@ static double mean_of(const float *values, size_t count) {
     return sum / (double)count;
 }
 
-/* The row sums of a kernel before normalization, which the plan no longer knows. */
+/* The row sums of a kernel before normalization, which the plan does not keep. */
 static dcrf_status reach_of(const model_options *options, const built_model *built, size_t k,
                             float *row_sums, double *reach, dcrf_error *error) {
     dcrf_operator *op = NULL;
@@ -58,7 +59,7 @@ static dcrf_status sums_of_others(const dcrf_operator *op, dcrf_workspace *works
     return status;
 }
 
-/* Reach and strength of every kernel; the strengths of all of them are added up in `total`. */
+/* Reach and strength of every kernel; the strengths are summed in `total`. */
 static dcrf_status measure_kernels(const model_options *options, const built_model *built,
                                    const dcrf_plan *plan, float *total, float *row_sums,
                                    float *diagonal, measurements *m, dcrf_error *error) {
@@ -172,7 +173,7 @@ static void write_constant(FILE *stream, const solution *found) {
     }
 }
 
-/* What the measurement of the unaries says, from which the automatic strength comes. */
+/* What was measured about the unaries, which determines the automatic strength. */
 static void write_measured(FILE *stream, const built_model *built) {
     const dcrf_measured_strength *measured = &built->strength.measured;
     if (isnan(measured->rho))

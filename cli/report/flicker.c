@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* By which channels may differ in a pixel that stays what it is: noise, not motion. */
+/* Channels of a still pixel may differ by this much: noise, not motion. */
 #define STILL_COLOUR 10.0
 
 static bool is_still(const float *now, const float *next, size_t channels) {

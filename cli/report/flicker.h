@@ -1,4 +1,4 @@
-/* Flicker of a labelled video: labels that change where the picture does not. */
+/* Flicker of a labelled video: labels that change where the image does not. */
 #ifndef DCRF_CLI_REPORT_FLICKER_H
 #define DCRF_CLI_REPORT_FLICKER_H
 
@@ -6,17 +6,17 @@
 
 typedef struct flicker {
     size_t still;   /* pixels that look the same in the next frame */
-    size_t changed; /* of these, with another label there */
+    size_t changed; /* of these, pixels whose label changes */
 } flicker;
 
-/* Count one frame and the next; `pixels` of each. */
+/* Compare a frame with the next; each has `pixels` pixels. */
 void flicker_add(flicker *measured, const float *colours, const float *next_colours,
                  size_t channels, const uint16_t *labels, const uint16_t *next_labels,
                  size_t pixels);
 
 flicker flicker_of(const cli_image *video, const uint16_t *labels);
 
-/* changed / still; 0 where nothing is still. */
+/* changed / still; 0 if nothing is still. */
 double flicker_share(const flicker *measured);
 
 #endif

@@ -12,9 +12,9 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* How many bytes the character at `text` has in UTF-8; 0: it is none, or none of XML. */
+/* The length of the UTF-8 character at `text`; 0: invalid, or not allowed in XML. */
 static size_t character_bytes(const unsigned char *text) {
-    /* The smallest code of each length: a longer form of a smaller one is no UTF-8. */
+    /* The smallest code point of each length: overlong encodings are not valid UTF-8. */
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     const size_t bytes = text[0] < 0x80         ? 1
                          : text[0] >> 5 == 0x06 ? 2
@@ -141,7 +141,7 @@ size_t html_picture_step(size_t width, size_t height, bool is_small) {
     return step;
 }
 
-/* Every `step`th row and column; false when memory is out. */
+/* Every `step`th row and column; false if out of memory. */
 static bool thin_out(html_picture *shown, size_t step, uint16_t **samples) {
     const size_t values = shown->channels > 0 ? shown->channels : 1;
     const size_t width = (shown->width - 1) / step + 1, height = (shown->height - 1) / step + 1;

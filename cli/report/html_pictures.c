@@ -10,7 +10,7 @@
 
 typedef struct page_picture {
     const char *id;
-    const char *name; /* in the choices of the comparison */
+    const char *name; /* in the menus of the comparison */
     const char *caption;
     size_t channels;         /* 0: labels */
     const uint16_t *samples; /* labels, grey or RGB */
@@ -31,12 +31,12 @@ static bool write_picture(const page *p, const page_picture *picture) {
     return done;
 }
 
-/* The pictures of a scene; what was drawn for them is to be freed. */
+/* The pictures of a scene; those drawn for it must be freed. */
 #define PICTURES_MAX 8
 typedef struct picture_set {
     page_picture of[PICTURES_MAX];
     size_t count;
-    uint16_t *drawn[PICTURES_MAX]; /* NULL: the samples are the scene's, or memory was out */
+    uint16_t *drawn[PICTURES_MAX]; /* NULL: the samples are the scene's, or out of memory */
 } picture_set;
 
 static void add_picture(picture_set *set, page_picture added, uint16_t *drawn) {
@@ -71,7 +71,7 @@ static picture_set draw_pictures(const page *p, const scene *shown) {
                 (page_picture){"confidence", "confidence", "how sure the method is: white is sure",
                                1, NULL},
                 picture_grey(shown, found->confidence));
-    /* What is proven everywhere or nowhere is a number, and no picture. */
+    /* If everything or nothing is proven, a number says it; no picture is needed. */
     if (found->has_proof && found->proven.proven > 0 &&
         found->proven.proven < found->proven.variables)
         add_picture(&set,
@@ -108,15 +108,14 @@ static bool write_pictures(const page *p, const picture_set *set) {
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* More would make the page too large: a volume that has more shows every second slice, every
- * third, ... */
+/* More would make the page too large: larger volumes show every second slice, every third, ... */
 #define SLICE_PIXELS_MAX 8000000
 
 static size_t slice_step(const cli_image *image) {
     return (image_pixels(image) + SLICE_PIXELS_MAX - 1) / SLICE_PIXELS_MAX;
 }
 
-/* One slice: an object of addresses by the names of the pictures. */
+/* One slice: an object that maps picture names to URLs. */
 static bool write_slice(const page *p, const scene *shown, size_t slice) {
     picture_set set = draw_pictures(p, shown);
     bool done = true;
@@ -177,7 +176,7 @@ static void write_comparison(const page *p, const picture_set *set) {
     const bool has_strokes = option_text(p->results->record, "scribbles") != NULL;
     write_choice(p, set, "left", "Left", has_strokes ? "strokes" : "unary");
     write_choice(p, set, "right", "Right", "overlay");
-    /* Tall pictures stay within the window. */
+    /* Tall pictures are limited to the window. */
     fprintf(p->stream,
             "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
             p->shown->width, p->shown->height);
@@ -206,7 +205,7 @@ static void write_comparison(const page *p, const picture_set *set) {
 
 /* ---- other strengths ------------------------------------------------------------------------ */
 
-/* The labels at weaker and stronger kernels, as a strip. */
+/* The labels with weaker and stronger kernels, as a strip. */
 static bool write_strip(const page *p) {
     const strength_sweep *sweep = p->results->sweep;
     if (!sweep || sweep->count == 0)

@@ -1,25 +1,25 @@
-/* The part of the report that is pictures: two of them side by side behind a cut, all of them, and
- * the other slices of a volume. */
+/* The pictures of the report: the comparison of two with a slider, all of them, and the other
+ * slices of a volume. */
 #ifndef DCRF_CLI_REPORT_HTML_PICTURES_H
 #define DCRF_CLI_REPORT_HTML_PICTURES_H
 
 #include "report/pictures.h"
 #include "solve_outputs.h"
 
-/* What the parts of the report are made of. */
+/* What the parts of the report need. */
 typedef struct page {
     FILE *stream;
     const char *file; /* for messages */
     const solve_results *results;
     const scene *shown;
     const palette *colours;
-    bool is_hurried; /* the run was told to end */
+    bool is_hurried; /* the run was told to stop */
     cli_problem *problem;
 } page;
 
 bool html_pictures_write(const page *p);
 
-/* What other strengths would make of the unaries, as a table. */
+/* The effect of other strengths on the unaries, as a table. */
 void html_write_sweep(const page *p);
 
 #endif

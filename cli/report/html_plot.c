@@ -9,7 +9,7 @@
 /* ---- the ranges ----------------------------------------------------------------------------- */
 
 /* Energies from a little below the last bound to a little above the first energy. A bound that
- * begins far below is cut off: what matters is where the two curves meet. */
+ * starts far below is clipped: what matters is where the two curves meet. */
 static svg_axis energy_axis(const solution *found) {
     const dcrf_solver_info *info = &found->info;
     double high = info->energy.total, low = info->energy.total;
@@ -27,7 +27,7 @@ static svg_axis energy_axis(const solution *found) {
     return svg_axis_up(low - margin, high + margin);
 }
 
-/* Before the first moment there is nothing to see: the axis begins a little before it. */
+/* There is nothing to show before the first moment: the axis begins a little before it. */
 static svg_axis time_axis(const solution *found) {
     const double first_s = found->moments[0].time_s;
     const double last_s = found->moments[found->moment_count - 1].time_s;

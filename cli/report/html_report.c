@@ -11,7 +11,7 @@
 
 /* ---- what happened -------------------------------------------------------------------------- */
 
-/* What the user came for: what the kernels made of the unaries, and whether to look twice. */
+/* What the user wants to know: what the kernels changed, and whether to be suspicious. */
 static void write_headline(const page *p) {
     const solution *found = p->results->found;
     const dcrf_changes *changes = &found->changes;
@@ -32,7 +32,7 @@ static void write_headline(const page *p) {
         }
 }
 
-/* The labels: how much of the image each one has before and after, and how certain the method is of
+/* The labels: each one's share of the image before and after, and how certain the method is of
  * it. */
 static void write_labels(const page *p) {
     const solution *found = p->results->found;
@@ -130,7 +130,7 @@ static void write_plot(const page *p) {
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-/* Take what was given out of all settings. */
+/* Separate the given settings from all settings. */
 static json_t *given_settings(const option_record *record, json_t *settings) {
     json_t *chosen = json_object(), *value;
     const char *name;
@@ -170,7 +170,7 @@ static void write_explanation(const page *p) {
     fputs("<section><h2>What the settings mean here</h2>\n", p->stream);
     for (const char *line = p->results->explanation; line && *line;) {
         const size_t length = strcspn(line, "\n");
-        if (line[0] != ' ') /* the lines of a table, which is one of its own here */
+        if (line[0] != ' ') /* indented lines are the sweep, which gets a table of its own here */
             fprintf(p->stream, "<p>%.*s</p>\n", (int)length, line);
         else if (line > p->results->explanation + 1 && line[-2] == ':')
             html_write_sweep(p);

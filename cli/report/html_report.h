@@ -1,10 +1,10 @@
-/* The report: one page that needs no network and no other file. */
+/* The report: one self-contained page. */
 #ifndef DCRF_CLI_REPORT_HTML_REPORT_H
 #define DCRF_CLI_REPORT_HTML_REPORT_H
 
 #include "solve_outputs.h"
 
-/* Pictures are small where it is hurried. */
+/* Pictures are small if it is hurried. */
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
                        bool is_hurried, cli_problem *problem);
 

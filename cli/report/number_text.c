@@ -7,7 +7,7 @@
 #define DIGITS_OF_A_DOUBLE 17
 
 const char *number_text(double value, char text[NUMBER_TEXT_BYTES]) {
-    /* With fewer digits than stand before the point, 100 would be 1e+02. */
+    /* With fewer significant digits than integer digits, 100 would become 1e+02. */
     const double size = fabs(value);
     int digits = size >= 1 && size < 1e15 ? (int)floor(log10(size)) + 1 : 1;
     do

@@ -18,7 +18,7 @@ static uint16_t *new_picture(const scene *shown) {
     return malloc(scene_pixels(shown) * IMAGE_CHANNELS * sizeof(uint16_t));
 }
 
-/* The pixel of the image that pixel `a` of the scene is. */
+/* The image pixel at pixel `a` of the scene. */
 static size_t pixel_of(const scene *shown, size_t a) {
     if (shown->step == 1)
         return shown->first + a;
@@ -27,7 +27,7 @@ static size_t pixel_of(const scene *shown, size_t a) {
 
 /* ---- the scene ------------------------------------------------------------------------------ */
 
-/* Voxels have any scale; a photograph keeps its own. */
+/* Voxels can have any scale; a photograph keeps its own. */
 static void find_range(const cli_image *image, double *low, double *high) {
     *low = 0;
     *high = 255;
@@ -75,7 +75,7 @@ void scene_free(scene *shown) {
 
 /* ---- labels over it ------------------------------------------------------------------------- */
 
-/* Label 0 in black is what the others lie on, and is left clear. */
+/* Label 0, if black, is the background and stays transparent. */
 static bool is_background(const palette *colours, uint16_t label) {
     const uint8_t *rgb = colours->rgb[0];
     return label == 0 && rgb[0] == 0 && rgb[1] == 0 && rgb[2] == 0;
@@ -138,7 +138,7 @@ uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels) {
     return picture;
 }
 
-/* A pale grey that colours stand out from. */
+/* A pale grey on which colours stand out. */
 static double pale(const uint16_t rgb[IMAGE_CHANNELS]) {
     return 110 + 0.5 * (rgb[0] + rgb[1] + rgb[2]) / 3.0;
 }
@@ -156,8 +156,8 @@ uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left) {
     return picture;
 }
 
-/* The label that a stroke binds a pixel to: every other one costs more than any opinion would.
- * `labels` where there is none. */
+/* The label that a stroke fixes a pixel to: every other one has a prohibitive energy. `labels`
+ * if there is none. */
 static size_t bound_label(const float *row, size_t labels) {
     size_t best = 0;
     for (size_t i = 1; i < labels; i++)

@@ -1,4 +1,4 @@
-/* Pictures of a labelling: rows from the top, RGB next to each other, from 0 to 255. */
+/* Pictures of a labelling: rows from the top, interleaved RGB, from 0 to 255. */
 #ifndef DCRF_CLI_REPORT_PICTURES_H
 #define DCRF_CLI_REPORT_PICTURES_H
 
@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-/* What pictures show: the photograph, or a slice of a volume, from the volume's darkest to its
- * brightest voxel; every `step`th row and column of it. */
+/* What pictures show: the photograph, or a slice of a volume, scaled from the volume's darkest
+ * to its brightest voxel; every `step`th row and column of it. */
 typedef struct scene {
     size_t width;
     size_t height;
@@ -22,29 +22,29 @@ typedef struct scene {
     double brightest;
 } scene;
 
-/* The photograph or the middle slice; false when memory is out. */
+/* The photograph or the middle slice; false if out of memory. */
 bool scene_new(scene *shown, const cli_image *image, size_t step);
 
 /* Show another slice of the same volume. */
 void scene_move(scene *shown, const cli_image *image, size_t slice);
 void scene_free(scene *shown);
 
-/* Each returns an array to be freed, NULL when memory is out. Labels and confidence are those of
- * the whole image. */
+/* Each returns an array that the caller frees, NULL if out of memory. Labels and confidence are
+ * those of the whole image. */
 uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours);
 
 /* The labels themselves. */
 uint16_t *picture_labels(const scene *shown, const uint16_t *labels);
 
-/* The scene with lines where labels change, dark with a light rim, visible on any ground. */
+/* The scene with lines where labels change, dark with a light rim, visible on any background. */
 uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);
 
-/* The scene in pale grey where one label is left, in colour where more are: two orange, three red,
- * more purple. */
+/* The scene in pale grey where one label is left, coloured where there are more: two orange,
+ * three red, more purple. */
 uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left);
 
 /* The scene in pale grey, with strokes in the colours of their labels: the pixels that unary
- * energies made from scribbles bind to one label. */
+ * energies from scribbles fix to one label. */
 uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours);
 
 /* Numbers from 0 to 1 as grey values. */

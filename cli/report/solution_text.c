@@ -104,7 +104,7 @@ static void print_scribbles(FILE *stream, const built_model *built) {
                 used->bilateral_channel_sigma, used->bilateral_weight);
 }
 
-/* What became of the map: where its borders went, and how much of it changed. */
+/* What became of the map: how far its borders moved, and how much of it changed. */
 static void print_mask(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_mask_info *info = &built->mask.info;
     const dcrf_grid grid = image_grid(&built->image);
@@ -169,7 +169,7 @@ static void print_flicker(FILE *stream, const built_model *built, const solution
         "flicker", 100 * flicker_share(&now), 100 * flicker_share(&before));
 }
 
-/* Why a gap that was asked for is not reached. */
+/* Why a requested gap is not reached. */
 static void print_gap_note(FILE *stream, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     if (!(found->gap_asked_for > 0) || info->relative_gap <= found->gap_asked_for)
@@ -186,7 +186,7 @@ static void print_gap_note(FILE *stream, const solution *found) {
         fprintf(stream, "%s (--time-limit)\n", stop_reason(info->stop));
 }
 
-/* What was done to the photograph before anything else. */
+/* What was done to the photograph when it was read. */
 static void print_image_notes(FILE *stream, const cli_image *image) {
     if (image->orientation > EXIF_UPRIGHT)
         fprintf(stream,
@@ -303,7 +303,7 @@ static json_t *tiles_to_json(const tiles_facts *tiles) {
         "vertices_per_pixel", tiles->vertices, "largest_gap", number_or_null(tiles->largest_gap));
 }
 
-/* What was tried before the method's iterations. */
+/* The labellings tried before the method's iterations. */
 static json_t *candidates_to_json(const dcrf_solver_info *info) {
     json_t *tried = json_object();
     for (int k = 0; tried && k < DCRF_CANDIDATE_KINDS; k++) {

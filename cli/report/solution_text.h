@@ -1,18 +1,18 @@
-/* A solution in words and numbers: the summary, the JSON result, the trace. */
+/* A solution as text: the summary, the JSON result, the trace. */
 #ifndef DCRF_CLI_REPORT_SOLUTION_TEXT_H
 #define DCRF_CLI_REPORT_SOLUTION_TEXT_H
 
 #include "report/energies_json.h"
 #include "solution.h"
 
-/* Why a run ended, as the end of a sentence. */
+/* Why a run stopped, as the end of a sentence. */
 const char *stop_reason(dcrf_status stop);
 
 /* "54158.123", with as many digits after the point as a float's precision supports. */
 #define ENERGY_TEXT_BYTES 32
 const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]);
 
-/* From the setup to the polishing. */
+/* From setup through polishing. */
 double seconds_of_run(const solution *found);
 
 void print_energies(FILE *stream, const dcrf_energy *energy);
@@ -23,11 +23,11 @@ void print_single_pixels(const built_model *built, size_t right, size_t wrong);
 void print_device(FILE *stream, const built_model *built);
 void print_solution(FILE *stream, const built_model *built, const solution *found);
 
-/* The whole result. NULL when memory is out. */
+/* The whole result. NULL if out of memory. */
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings);
 
-/* One line a moment, empty fields where a value is not known. */
+/* One line per moment, with empty fields for unknown values. */
 void write_trace(FILE *stream, const solution *found);
 
 #endif

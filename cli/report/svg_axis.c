@@ -26,7 +26,7 @@ double svg_place(const svg_axis *axis, double value) {
     const double part = axis->logarithmic
                             ? log(fmax(value / axis->from, 1e-300)) / log(axis->to / axis->from)
                             : (value - axis->from) / (axis->to - axis->from);
-    /* A bound can begin at -1e300: far outside is far enough. */
+    /* A bound can start at -1e300: clamp it well outside the plot. */
     return axis->from_px + fmin(fmax(part, -9), 9) * (axis->to_px - axis->from_px);
 }
 
@@ -57,7 +57,7 @@ static void write_tick_across(FILE *stream, const svg_axis *across, const svg_ax
             svg_place(across, value), up->from_px + 18, decimals, value);
 }
 
-/* At powers of ten, and where these are few at two and five times such a power too. */
+/* At powers of ten, and, if there are few of them, also at twice and five times these. */
 static void write_logarithmic_ticks(FILE *stream, const svg_axis *across, const svg_axis *up) {
     const bool few = log10(across->to / across->from) < FEW_POWERS_OF_TEN;
     const double leads[] = {1, 2, 5};
@@ -117,7 +117,7 @@ void svg_end(FILE *stream) {
 
 void svg_begin_inside(FILE *stream, const svg_axis *across, const svg_axis *up) {
     const double width_px = across->to_px - across->from_px, height_px = up->from_px - up->to_px;
-    /* Several plots in one page: what is named alike is alike. */
+    /* The id must be unique on the page unless the clip rectangle is the same. */
     char name[64];
     snprintf(name, sizeof name, "inside-%.0f-%.0f-%.0f-%.0f", across->from_px, up->to_px, width_px,
              height_px);

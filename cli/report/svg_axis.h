@@ -1,7 +1,7 @@
-/* Plots as SVG: axes with round ticks, and lines and dots at the places of values.
+/* Plots as SVG: axes with round ticks, and lines and dots at data values.
  *
- * A plot stands inside a page or is a file of its own. Colours are those of report/plot.css, for
- * light and dark grounds. */
+ * A plot is part of a page or a file of its own. Its colours are those of report/plot.css, for
+ * light and dark backgrounds. */
 #ifndef DCRF_CLI_REPORT_SVG_AXIS_H
 #define DCRF_CLI_REPORT_SVG_AXIS_H
 
@@ -20,30 +20,30 @@ typedef struct svg_axis {
     bool logarithmic; /* `from` is larger than zero */
 } svg_axis;
 
-/* The axes of a plot of the usual size, with room for ticks. `to` must be larger than `from` by
- * more than rounding. */
+/* The axes of a plot of the default size, with room for ticks. `to` must exceed `from` by more
+ * than the rounding error. */
 svg_axis svg_axis_across(double from, double to);
 svg_axis svg_axis_up(double from, double to);
 
 double svg_place(const svg_axis *axis, double value);
 
 /* The round number (1, 2 or 5 times a power of ten) that divides the axis into a few parts, and
- * the digits after the point that its multiples need. */
+ * the number of decimals that its multiples need. */
 double svg_tick_step(const svg_axis *axis);
 int svg_tick_decimals(double step);
 
-/* The colours and looks of plots, as CSS. */
+/* The colours and styles of plots, as CSS. */
 void svg_write_style(FILE *stream);
 
-/* Begin a plot. `label` tells readers who do not see it what it shows. A file of its own brings
- * style and ground along. */
+/* Begin a plot. `label` describes it for screen readers. A file of its own includes style and
+ * background. */
 void svg_begin(FILE *stream, const char *label, bool own_file);
 
 /* The same in another size. */
 typedef struct svg_sheet {
     size_t width_px;
     size_t height_px;
-    const char *css_class; /* for rules that are its own; NULL: none */
+    const char *css_class; /* for its own CSS rules; NULL: none */
     const char *label;
     bool own_file;
 } svg_sheet;
@@ -52,15 +52,15 @@ void svg_begin_sheet(FILE *stream, const svg_sheet *sheet);
 
 void svg_end(FILE *stream);
 
-/* Numbers and lines at round values, and what the numbers across are. */
+/* Ticks and grid lines at round values, and the label of the horizontal axis. */
 void svg_write_ticks(FILE *stream, const svg_axis *across, const svg_axis *up, const char *unit);
 
-/* What comes between is cut off where the axes end. */
+/* What is drawn in between is clipped at the ends of the axes. */
 void svg_begin_inside(FILE *stream, const svg_axis *across, const svg_axis *up);
 void svg_end_inside(FILE *stream);
 
-/* A staircase: a value holds until the next one is known. Begin with {0} for the members that
- * change; values that are not finite are passed over. */
+/* A step plot: a value holds until the next one is known. Initialize the members that change
+ * with {0}; values that are not finite are skipped. */
 typedef struct svg_stairs {
     FILE *stream;
     const svg_axis *across;

@@ -8,7 +8,7 @@
 
 static const double factors[SWEEP_POINTS] = {0, 0.125, 0.25, 0.5, 1, 2, 4};
 
-/* A run that is cut short says nothing about a strength. */
+/* A run that was cut short says nothing about a strength. */
 static bool run_whole(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status stop = dcrf_solver_run(solver, error);
     if (stop == DCRF_STOP_TIME || stop == DCRF_STOP_CANCELLED)
@@ -38,7 +38,7 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
                        dcrf_error *error) {
     const double nats = built->strength.nats;
     bool done = true;
-    /* From strong to weak: weights that have become zero could not be multiplied any more. */
+    /* From strong to weak: a weight that has become zero cannot be scaled up again. */
     for (size_t k = SWEEP_POINTS; done && k-- > 0;) {
         sweep_point *point = &sweep->points[k];
         point->factor = factors[k];
@@ -46,7 +46,7 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
         done = dcrf_model_set_strength(built->model, point->nats, error) >= 0 &&
                solve_point(built, plan, point, error);
     }
-    /* Back to what is in force, byte for byte. */
+    /* Restore the weights in force, bit for bit. */
     for (size_t k = 0; k < built->kernel_count; k++)
         done = dcrf_model_set_weight(built->model, k, built->kernels[k].weight, error) >= 0 && done;
     return done;
@@ -57,7 +57,7 @@ bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *
     dcrf_error error = {.status = DCRF_OK};
     const size_t variables = dcrf_model_variables(built->model);
     *sweep = (strength_sweep){0};
-    /* Nor where the run itself was told to end. */
+    /* No sweep without kernels, or if the run itself was told to stop. */
     if (!(built->strength.nats > 0) || interrupt_came() || time_is_over(&built->time))
         return true;
     sweep->count = SWEEP_POINTS;
@@ -77,7 +77,7 @@ bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *
     interrupt_release();
     if (!done)
         sweep_free(sweep);
-    /* What was to be explained is there, with or without. */
+    /* The sweep is optional: running out of time is not a failure. */
     return done || error.status == DCRF_ERROR_INTERRUPTED ||
            library_problem(problem, "explanation", &error);
 }
@@ -94,7 +94,8 @@ static bool loses_labels(const sweep_point *point) {
     return (point->changes.warnings & (DCRF_WARNING_CONSTANT | DCRF_WARNING_LABEL_GONE)) != 0;
 }
 
-/* Would weaker ones be better? Where labels that count are lost, the strongest that loses none. */
+/* Would weaker kernels be better? If labels that matter are lost, suggest the strongest that
+ * loses none. */
 static void write_answer(FILE *stream, const strength_sweep *sweep) {
     const sweep_point *now = NULL, *harmless = NULL;
     for (size_t k = 0; k < sweep->count; k++) {

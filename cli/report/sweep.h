@@ -1,7 +1,7 @@
 /* Would weaker kernels be better? A few strengths, each solved by mean field.
  *
- * Without ground truth the right labelling is unknown, but how much an image changes, and when
- * labels begin to vanish, shows what the strength does. */
+ * Without ground truth the right labelling is unknown, but how much of the image changes, and
+ * when labels begin to vanish, shows the effect of the strength. */
 #ifndef DCRF_CLI_REPORT_SWEEP_H
 #define DCRF_CLI_REPORT_SWEEP_H
 
@@ -12,7 +12,7 @@
 typedef struct sweep_point {
     double factor; /* of the strength in force */
     double nats;
-    dcrf_changes changes; /* against the unary minimum */
+    dcrf_changes changes; /* compared with the unary minimum */
     double changed_share;
     uint16_t *labels; /* for pictures */
 } sweep_point;
@@ -22,7 +22,7 @@ typedef struct strength_sweep {
     sweep_point points[SWEEP_POINTS];
 } strength_sweep;
 
-/* Sweep around the strength in force, which the model has again afterwards. To be freed. */
+/* Sweep around the strength in force, which is restored afterwards. The caller frees the sweep. */
 bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
                cli_problem *problem);
 void sweep_free(strength_sweep *sweep);
@@ -30,7 +30,7 @@ void sweep_free(strength_sweep *sweep);
 /* A table and a sentence; each line ends with a newline. */
 void sweep_write(FILE *stream, const strength_sweep *sweep);
 
-/* NULL when memory is out. */
+/* NULL if out of memory. */
 json_t *sweep_to_json(const strength_sweep *sweep);
 
 #endif
