@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Places in the file begin at multiples of this: whole pages of any machine, so that none of them
- * is written by two, which network file systems are bad at. */
+/* Places in the file begin at multiples of this: whole pages on any machine, so that no page is
+ * written by two ranks, which network file systems handle badly. */
 #define PLACE_BYTES 65536
 
-/* The shared counters: these, and one for each tile that is 1 when it is complete. */
+/* The shared counters: these, and one per tile that becomes 1 when it is complete. */
 enum { COUNTER_NEXT, COUNTER_FAILED, COUNTER_FIRST_TILE };
 
 struct tile_exchange {
@@ -20,10 +20,10 @@ struct tile_exchange {
     const dcrf_tiling *tiling;
     size_t labels;
     size_t count;     /* of tiles */
-    uint64_t *places; /* of tiles in the file */
+    uint64_t *places; /* of the tiles in the file */
     char *file;       /* the temporary file */
-    bool is_mine;     /* which is to be removed */
-    size_t taken;     /* tiles that rank 0 has handed over */
+    bool is_mine;     /* this rank removes it */
+    size_t taken;     /* tiles that rank 0 has passed on */
     ranks_counters *counters;
 };
 
@@ -42,7 +42,7 @@ static bool find_places(tile_exchange *x, cli_problem *problem) {
     return x->places || out_of_memory(problem, "tiles");
 }
 
-/* The output that the file lies beside; NULL: there is none. */
+/* The output beside which the file is created; NULL: there is none. */
 static const char *neighbour(const solve_outputs *options) {
     return options->labels_file       ? options->labels_file
            : options->confidence_file ? options->confidence_file
@@ -72,7 +72,8 @@ static FILE *open_at(const tile_exchange *x, size_t tile, const char *mode, cli_
     return NULL;
 }
 
-/* Rank 0 has the file; the others are told its name, and look whether they see it. Together. */
+/* Rank 0 creates the file; the others are told its name and check that they can see it.
+ * Together. */
 static bool share_file(tile_exchange *x, cli_problem *problem) {
     const bool is_made = ranks_mine() != 0 || make_file(x, problem);
     if (!ranks_agree(is_made, problem))
@@ -139,8 +140,8 @@ size_t tile_exchange_next(tile_exchange *x) {
     return next < x->count ? (size_t)next : x->count;
 }
 
-/* The file is closed behind each tile and opened for each: on a network file system that is when
- * others see what was written. */
+/* The file is opened and closed for each tile: on a network file system, closing it makes the
+ * data visible to others. */
 bool tile_exchange_put(tile_exchange *x, const dcrf_tile_result *result, cli_problem *problem) {
     const size_t index = result->tile->index;
     FILE *stream = open_at(x, index, "r+b", problem);

@@ -46,8 +46,8 @@ static bool store_array(large_inputs *inputs, size_t index, const cli_image *fra
     return done;
 }
 
-/* Maps have a number a pixel, which is little beside what a tile takes; all of them are looked at
- * before the first says anything, and carried on to frames without one. */
+/* Maps have one number per pixel, which is little compared with a tile's memory. All of them are
+ * inspected before any is converted, and propagated to frames without one. */
 static bool store_maps(large_inputs *inputs, FILE *stream, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const cli_image *video = &inputs->image;

@@ -36,8 +36,8 @@ bool large_inputs_check(const model_options *options, cli_problem *problem) {
 
 /* ---- the image ------------------------------------------------------------------------------ */
 
-/* A volume is read whole: its format is one stream where it is compressed, and floats are little
- * beside what a tile takes. */
+/* A volume is read whole: a compressed one is a single stream, and its floats are little
+ * compared with a tile's memory. */
 static bool open_volume(large_inputs *inputs, cli_problem *problem) {
     if (!image_read(inputs->image_file, &inputs->image, problem))
         return false;
@@ -61,7 +61,7 @@ static bool open_image(large_inputs *inputs, const char *folder_of, cli_problem 
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* The fields of an array that unary_check_array and unary_resolve_kind look at. */
+/* The fields of an array that unary_check_array and unary_resolve_kind use. */
 static pixel_array described_array(const array_place *place) {
     pixel_array array = {.grid = place->grid, .channel_axis = place->channel_axis};
     array.view.channels = place->channels;
@@ -92,7 +92,7 @@ static bool open_npy_array(large_inputs *inputs, cli_problem *problem) {
                            &inputs->numbers, problem);
 }
 
-/* An array of a NIfTI file has one volume after the other. */
+/* A NIfTI array stores one volume after the other. */
 static bool open_nifti_array(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const cli_image *image = &inputs->image;
@@ -150,7 +150,7 @@ static bool open_map(large_inputs *inputs, const char *folder_of, file_kind kind
     return true;
 }
 
-/* All of the map, row by row: how many labels there are, and whether it is a mask. */
+/* Inspect the whole map, row by row: the number of labels, and whether it is a mask. */
 static bool inspect_map(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const size_t width = inputs->image.width, height = inputs->image.height;
@@ -172,7 +172,8 @@ static bool inspect_map(large_inputs *inputs, cli_problem *problem) {
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-/* The file is mapped, and let go before others are: a limit on the address space holds. */
+/* The file is mapped, and unmapped before others are mapped, so that a limit on the address
+ * space suffices. */
 static bool recognize(const char *path, file_kind *kind, bool *is_rounded, cli_problem *problem) {
     file_bytes bytes;
     if (!file_map(path, &bytes, problem))
@@ -238,7 +239,7 @@ bool large_inputs_colours(const large_inputs *inputs, const raster_window *windo
     return raster_read(&inputs->colours, window, colours, problem);
 }
 
-/* The pixel of the image that a window has at `place`. */
+/* The image pixel at `place` of a window. */
 static size_t pixel_of_image(const large_inputs *inputs, const raster_window *window,
                              size_t place) {
     const size_t x = place % window->size[0], row = place / window->size[0];

@@ -19,14 +19,14 @@ const cli_option large_option_table[] = {
     {0},
 };
 
-/* The program, its threads, and what is read ahead. */
+/* The program, its threads, and read-ahead. */
 #define FIXED_BYTES (64.0 * 1024 * 1024)
-/* Vertices of a lattice per pixel that photographs with grain have. */
+/* Lattice vertices per pixel of photographs with grain. */
 #define USUAL_VERTICES 2.0
-/* What the command holds of a whole image besides the library: colours, labels, marginals of the
- * labels chosen. */
+/* What the command holds per pixel of a whole image besides the library: colours, labels,
+ * marginals of the chosen labels. */
 #define COMMAND_BYTES_PER_PIXEL 40.0
-/* Labels that are assumed where a map has not been looked at yet. */
+/* The number of labels assumed before a map has been inspected. */
 #define ASSUMED_LABELS 32
 
 /* ---- does the whole fit? -------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ static double bytes_of_whole(const large_task *task, double pixels, size_t label
                                                            labels, channels, vertices));
 }
 
-/* The labels of the problem, before its files are read. */
+/* The number of labels, before the files are read. */
 static size_t labels_by_headers(const large_task *task, const cli_image *image) {
     const unary_options *unary = &task->model->unary;
     array_place place;
@@ -69,7 +69,7 @@ static double bytes_of_tiles(const large_run *run, const dcrf_tiling *tiling) {
     const cli_image *image = &run->inputs.image;
     const double per_pixel = dcrf_bytes_per_variable(
         (dcrf_method)run->task->solver->method, run->inputs.labels, image->channels, run->vertices);
-    /* Volumes are read whole, but for videos. */
+    /* Volumes are read whole, except for videos. */
     const double kept = image_is_volume(image) && !image_is_video(image)
                             ? (double)image_pixels(image) *
                                   (double)(sizeof(float) * (image->channels + run->inputs.labels))
@@ -88,8 +88,8 @@ static bool make_tiling(const large_run *run, size_t side, size_t slices, dcrf_t
     return dcrf_tiling_make(tiling, &grid, window, overlap, error) >= 0;
 }
 
-/* Take a cut with windows of these sides, and say whether memory has room for it; `is_cut` is false
- * where it cannot be made. */
+/* Try windows of these sides, and return whether they fit into memory; `is_cut` is false if the
+ * image cannot be cut like this. */
 static bool try_tiling(large_run *run, size_t side, size_t slices, bool *is_cut, double *needed) {
     dcrf_tiling tried;
     dcrf_error error;
@@ -101,8 +101,8 @@ static bool try_tiling(large_run *run, size_t side, size_t slices, bool *is_cut,
     return *needed <= (double)run->task->limits->memory_bytes;
 }
 
-/* A video is cut along time first, so that frames stay whole, as long as no more of a window is
- * overlap than not; then frames are cut, and last of all time again. */
+/* A video is cut along time first, so that frames stay whole, as long as less than half of a
+ * window is overlap; then frames are cut, and finally time again. */
 static bool choose_video_tiling(large_run *run, double *needed) {
     const cli_image *video = &run->inputs.image;
     const size_t whole = video->width > video->height ? video->width : video->height;
@@ -123,7 +123,7 @@ static bool choose_video_tiling(large_run *run, double *needed) {
     return false;
 }
 
-/* The largest windows that the memory has room for. */
+/* The largest windows that fit into memory. */
 static bool choose_tiling(large_run *run, cli_problem *problem) {
     const large_options *limits = run->task->limits;
     const cli_image *image = &run->inputs.image;
@@ -177,7 +177,8 @@ static bool write_results(large_run *run, cli_problem *problem) {
     return solve_outputs_finish(task->outputs, &results, &run->files, problem);
 }
 
-/* What only rank 0 does before the tiles: the cut, which the others are told, and the outputs. */
+/* What only rank 0 does before the tiles: choose the tiling, which the others receive, and begin
+ * the outputs. */
 static bool prepare(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
     return large_inputs_check(task->model, problem) &&
@@ -212,12 +213,12 @@ static bool check_solver(const solver_options *options, cli_problem *problem) {
 }
 
 static void forget(large_run *run) {
-    run->built.image = (cli_image){0}; /* that of the inputs */
+    run->built.image = (cli_image){0}; /* still owned by the inputs */
     model_free(&run->built);
     large_inputs_close(&run->inputs);
 }
 
-/* Open the inputs and look at a sample of them; what was made is freed where that fails. */
+/* Open the inputs and sample them; on failure everything is freed. */
 static bool look(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
     if (!large_inputs_open(task->model, task->image_file, task->outputs->labels_file, &run->inputs,
@@ -233,7 +234,7 @@ static bool look(large_run *run, cli_problem *problem) {
     return false;
 }
 
-/* Solve in tiles where the whole does not fit. Together. */
+/* Solve in tiles if the whole does not fit. Together. */
 static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *problem) {
     const large_task *task = run->task;
     const bool has_looked = look(run, problem);
@@ -258,7 +259,8 @@ static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *proble
     return done;
 }
 
-/* May the whole not fit? What tiles cannot do is done as a whole where that is likely to fit. */
+/* Could the whole be too large? What tiles cannot handle is solved as a whole if that is likely
+ * to fit. */
 static bool decide(const large_task *task, bool *may_be_tiled, cli_problem *problem) {
     const large_options *limits = task->limits;
     const size_t features = 2 + IMAGE_CHANNELS;

@@ -1,5 +1,5 @@
-/* dcrf solve for images that do not fit into memory: in tiles, when --memory or --tile ask for it.
- * Ranks (ranks/ranks.h) share the tiles. */
+/* dcrf solve for images that do not fit into memory: in tiles, if --memory or --tile asks for
+ * it. Ranks (ranks/ranks.h) share the tiles. */
 #ifndef DCRF_CLI_LARGE_LARGE_H
 #define DCRF_CLI_LARGE_LARGE_H
 
@@ -12,7 +12,7 @@ typedef struct large_options {
 
 extern const cli_option large_option_table[];
 
-/* What is to be solved, as the command has it. */
+/* What is to be solved, as given to the command. */
 typedef struct large_task {
     const large_options *limits;
     const model_options *model;
@@ -24,8 +24,8 @@ typedef struct large_task {
     time_frame time;
 } large_task;
 
-/* Solve in tiles where the whole does not fit; *was_solved says whether that was so. Where it is
- * false, and nothing has failed, the image is to be solved as a whole. Together, for ranks. */
+/* Solve in tiles if the whole does not fit; *was_solved says whether that was the case. If it is
+ * false and nothing has failed, the image is to be solved as a whole. Together. */
 bool large_solve(const large_task *task, bool *was_solved, cli_problem *problem);
 
 #endif

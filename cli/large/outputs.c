@@ -38,7 +38,7 @@ bool large_outputs_check(const solve_outputs *options, cli_problem *problem) {
 typedef enum field { FIELD_LABELS, FIELD_CONFIDENCE, FIELD_MARGINALS, FIELDS } field;
 
 typedef struct field_file {
-    const char *path; /* NULL: not wanted */
+    const char *path; /* NULL: not requested */
     FILE *stream;
     png_writer *png; /* of a picture, or */
     tiff_writer *tiff;
@@ -55,14 +55,14 @@ struct large_outputs {
     size_t band_rows;
     size_t band_first_frame;
     uint16_t *band_labels;
-    uint16_t *band_unary; /* the unary minimum, of a video */
+    uint16_t *band_unary; /* for a video: the unary minimum */
     frame_outputs frames;
     float *band_confidence;
     float *band_marginals; /* the labels of a pixel next to each other */
-    uint16_t *grey;        /* a row of a picture of the confidence */
+    uint16_t *grey;        /* a row of the confidence picture */
 };
 
-/* Tiles of an axis differ by one at most. */
+/* Tile sizes along an axis differ by at most one. */
 static size_t longest_tile(const dcrf_tiling *tiling, size_t axis) {
     return (tiling->grid.size[axis] + tiling->count[axis] - 1) / tiling->count[axis];
 }
@@ -74,7 +74,7 @@ static size_t band_pixels(const dcrf_tiling *tiling, const cli_image *image) {
     return image_is_volume(image) ? size[0] * size[1] * size[2] : size[0] * longest_tile(tiling, 1);
 }
 
-/* Of what is written, before it is. */
+/* Of the data to be written, while it is in memory. */
 static size_t bytes_per_pixel(const solve_outputs *options, size_t labels) {
     const size_t floats =
         (options->confidence_file ? 1 : 0) + (options->marginals_file ? labels : 0);
@@ -234,7 +234,7 @@ static bool write_grey_rows(large_outputs *o, const field_file *file, cli_proble
     return done;
 }
 
-/* NIfTI wants one volume after the other. */
+/* NIfTI stores one volume after the other. */
 static bool write_planes(large_outputs *o, const field_file *file, cli_problem *problem) {
     const size_t voxels = image_pixels(o->image);
     float *planes = malloc(voxels * o->labels * sizeof *planes);
@@ -289,7 +289,7 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* Where a row of a tile's inner region goes; NULL: it is not wanted. */
+/* Where a row of a tile's inner region goes; NULL: not requested. */
 typedef struct field_row {
     uint16_t *labels;
     uint16_t *unary;
@@ -301,14 +301,14 @@ static size_t inner_rows(const dcrf_tile *tile) {
     return tile->inner_size[1] * tile->inner_size[2];
 }
 
-/* The place in the window of what a row of the inner region begins with. */
+/* The index in the window of the first pixel of a row of the inner region. */
 static size_t place_in_window(const dcrf_tile *tile, size_t row) {
     const size_t y = row % tile->inner_size[1] + tile->inner_first[1];
     const size_t z = row / tile->inner_size[1] + tile->inner_first[2];
     return (z * tile->size[1] + y) * tile->size[0] + tile->inner_first[0];
 }
 
-/* And where it goes in the band. */
+/* The destination of that row in the band. */
 static field_row row_of_band(const large_outputs *o, const dcrf_tile *tile, size_t row) {
     const size_t y = tile->first[1] + tile->inner_first[1] + row % tile->inner_size[1];
     const size_t z = tile->first[2] + tile->inner_first[2] + row / tile->inner_size[1];
@@ -347,7 +347,7 @@ static void begin_tile(large_outputs *o, const dcrf_tile *tile) {
     o->band_rows = tile->inner_size[1];
 }
 
-/* With the last tile of its frames a band of a video is complete. */
+/* The last tile of its frames completes a band of a video. */
 static bool end_frames(large_outputs *o, const dcrf_tile *tile, bool is_last,
                        cli_problem *problem) {
     const size_t frames = tile->inner_size[2];
@@ -357,7 +357,7 @@ static bool end_frames(large_outputs *o, const dcrf_tile *tile, bool is_last,
             write_band(o, frames * o->image->width * o->image->height, is_last, problem));
 }
 
-/* With its last tile a band is complete. */
+/* Its last tile completes a band. */
 static bool end_tile(large_outputs *o, const dcrf_tile *tile, cli_problem *problem) {
     const bool is_last = tile->index + 1 == dcrf_tiling_count(o->tiling);
     if (image_is_video(o->image))

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Between looks for tiles of other ranks, and for what they want of rank 0 while it solves one. */
+/* Between polls for tiles of other ranks, and for their requests while rank 0 solves a tile. */
 #define PAUSE_NS 5000000L
 #define ANSWER_S 0.02
 
@@ -88,9 +88,9 @@ static dcrf_status take_result(void *user, const dcrf_tile_result *result, dcrf_
     return done ? DCRF_OK : stop_with_problem(run, error);
 }
 
-/* Rank 0, which has the counters, looks at them while it solves: that costs it nothing, and without
- * it the others may wait for an answer until it has ended its tile. The others look between tiles.
- */
+/* Rank 0, which owns the counters, serves them while it solves: that costs next to nothing, and
+ * otherwise the others might wait for an answer until its tile is solved. The others poll
+ * between tiles. */
 static void answer_others(large_run *run) {
     const double now_s = seconds_now();
     if (!run->exchange || ranks_mine() != 0 || now_s - run->answered_s < ANSWER_S)
@@ -117,7 +117,7 @@ static int say_and_ask(void *user) {
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* What is known afterwards, in the form that the outputs of a whole solution have. */
+/* Describe the result in the form that the outputs of a whole solution have. */
 static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_tiles_info *info,
                      cli_problem *problem) {
     solution *found = &run->found;
@@ -152,7 +152,7 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
            library_problem(problem, "changes", &error);
 }
 
-/* At rank 0, which has no tile left: take those of the others as they come. */
+/* On rank 0, when it has no tile left: collect those of the others as they come. */
 static bool take_the_rest(large_run *run, cli_problem *problem) {
     const struct timespec pause = {0, PAUSE_NS};
     bool done = tile_exchange_take(run->exchange, run->outputs, &run->known, problem);
@@ -182,8 +182,8 @@ static void sum_counts(size_t *counts, size_t count) {
     }
 }
 
-/* Wait for the others. What rank 0 knows of all tiles takes the place of what this rank knows of
- * its own, but for the times. */
+/* Wait for the others. Rank 0's statistics of all tiles replace this rank's own, except for the
+ * times. */
 static bool end_together(large_run *run, bool done, dcrf_tiles_info *info, cli_problem *problem) {
     solution *found = &run->found;
     if (done && ranks_mine() == 0)

@@ -1,4 +1,4 @@
-/* A solution in tiles that is under way. */
+/* A solution in tiles in progress. */
 #ifndef DCRF_CLI_LARGE_RUN_H
 #define DCRF_CLI_LARGE_RUN_H
 
@@ -13,21 +13,21 @@ typedef struct large_run {
     palette colours;
     double vertices;
     dcrf_tiling tiling;
-    large_outputs *outputs;  /* at rank 0 */
-    tile_exchange *exchange; /* NULL: there is one rank */
+    large_outputs *outputs;  /* on rank 0 */
+    tile_exchange *exchange; /* NULL: there is only one rank */
     cli_outputs files;
     progress watch;
     solution found;
-    dcrf_tiles_info known; /* of the tiles that rank 0 has taken from all ranks */
+    dcrf_tiles_info known; /* of the tiles that rank 0 has collected from all ranks */
     bool is_stopped;       /* another rank has failed */
-    double answered_s;     /* when rank 0 last looked what others want */
+    double answered_s;     /* when rank 0 last served requests of others */
     bool has_problem;      /* a callback failed, and `problem` says why */
     cli_problem *problem;
 } large_run;
 
-/* Solve the tiles, and describe what was found as that of a whole is. Everything before `watch`
- * must be there, and the solution have room for what is counted. Together, for ranks; rank 0 has
- * the description. */
+/* Solve the tiles, and describe the result in the form of a solution of the whole. Everything
+ * before `watch` must be set, and the solution must have room for the counts. Together; rank 0
+ * has the description. */
 bool large_run_tiles(large_run *run, cli_problem *problem);
 
 #endif

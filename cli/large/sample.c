@@ -8,17 +8,17 @@
 
 /* ---- the windows ---------------------------------------------------------------------------- */
 
-/* dcrf_model_measure_strength looks at 128 runs of 64 pixels, and at two pixels behind and below
- * each: these windows are such runs, one above the other, and the measure takes the first row of
- * each. */
+/* dcrf_model_measure_strength looks at 128 runs of 64 pixels, and at the next two pixels to the
+ * right of and below each: these windows are such runs, stacked vertically, and the measurement
+ * uses the first row of each. */
 #define WINDOWS 128
 #define WINDOW_WIDTH 64
 #define WINDOW_HEIGHT 3
-/* Rows without an opinion between them, so that pixels of two windows are never compared. */
+/* Rows without information between them, so that pixels of two windows are never compared. */
 #define GAP_ROWS 3
 
-/* Window k of the sample: rows spread evenly, columns by multiples of the golden section, so that
- * no pattern of the image is met again and again. */
+/* Window k of the sample: rows are spread evenly, columns by multiples of the golden ratio, so
+ * that no periodic pattern of the image is sampled repeatedly. */
 static raster_window window_at(const cli_image *image, size_t k) {
     static const double golden = 0.6180339887498949;
     const size_t size[RASTER_AXES] = {image->width, image->height, image->depth};
@@ -35,7 +35,7 @@ static raster_window window_at(const cli_image *image, size_t k) {
 }
 
 typedef struct sheet {
-    cli_image image; /* the windows one above the other, with gaps; its colours belong to it */
+    cli_image image; /* the windows stacked vertically, with gaps; owns its colours */
     float *energies;
     size_t window_pixels;
     size_t step_pixels; /* from one window to the next */
@@ -54,7 +54,7 @@ static bool sheet_new(const large_inputs *inputs, sheet *s, cli_problem *problem
                            .depth = 1,
                            .channels = inputs->colours.channels,
                            .spacing_mm = {1, 1, 1},
-                           .frames = inputs->image.frames}, /* time has a sigma of its own */
+                           .frames = inputs->image.frames}, /* time has its own sigma */
                  .window_pixels = window.size[0] * window.size[1],
                  .step_pixels = window.size[0] * rows};
     const size_t pixels = s->step_pixels * WINDOWS;
@@ -63,7 +63,7 @@ static bool sheet_new(const large_inputs *inputs, sheet *s, cli_problem *problem
     return (s->image.colours && s->energies) || out_of_memory(problem, "sample");
 }
 
-/* What the numbers of an array are, from all windows of the sample without gaps. */
+/* Determine what the numbers of an array are, from all windows of the sample without gaps. */
 static bool resolve_kind(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const raster_window first = window_at(&inputs->image, 0);
@@ -139,12 +139,12 @@ bool large_sample_take(large_inputs *inputs, time_frame time, built_model *built
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Windows as wide as this many sigmas: the fewer, the more of them is rim, which has more vertices
- * per pixel than the inside. */
+/* Pixels per probe: in smaller windows, more of the window is border, which has more vertices per
+ * pixel than the interior. */
 #define PROBE_PIXELS 65536
 #define PROBES 9
 
-/* Probe k of 9, or of 27 in a volume taken every third: at the corners, edges and the middle. */
+/* Probe k of 9: at the corners, the edges and the centre; in a volume, 9 of these 27 positions. */
 static raster_window probe_at(const large_inputs *inputs, size_t k) {
     const size_t size[RASTER_AXES] = {inputs->image.width, inputs->image.height,
                                       inputs->image.depth};
