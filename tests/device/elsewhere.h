@@ -1,13 +1,13 @@
-/* Toys here and on the fake device (tests/device/fake_backend.c). */
+/* Toys on the CPU and on the fake device (tests/device/fake_backend.c). */
 #ifndef DCRF_TESTS_ELSEWHERE_H
 #define DCRF_TESTS_ELSEWHERE_H
 
 #include "toy.h"
 
-/* Variables of such a toy, at most. */
+/* Maximum number of variables of a toy here. */
 #define MOST 64
 
-/* The toy's model a second time, planned on a device. */
+/* A second copy of the toy's model, planned on a device. */
 struct elsewhere {
     dcrf_workspace *workspace;
     dcrf_plan *plan;
@@ -17,7 +17,7 @@ struct elsewhere plan_elsewhere(const struct toy *toy, const char *device);
 void free_elsewhere(struct elsewhere *there);
 
 struct toy toy_of(uint64_t seed);
-/* Kernels that drown the unaries: the flow proves the best constant labelling. */
+/* Kernels that overwhelm the unaries: the flow proves the best constant labelling. */
 struct toy strong_toy(uint64_t seed);
 
 dcrf_solver *run_solver(dcrf_plan *plan, dcrf_workspace *workspace, const dcrf_settings *settings,

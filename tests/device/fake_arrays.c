@@ -1,7 +1,7 @@
-/* Arrays of the caller's on the fake device: in its memory, which the host cannot read, and from
- * there by the CPU's mean field.
+/* The caller's arrays on the fake device: they are copied to its memory, which the host cannot
+ * read, and the CPU's mean field runs there.
  *
- *   FAKE_PLACE   the device that all other memory is on; not set: it is the host's */
+ *   FAKE_PLACE   the device that holds all other memory; not set: it is the host's */
 #include "core/memory.h"
 #include "fake_backend.h"
 
@@ -14,14 +14,14 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The stream that was waited for last: for tests, by dlsym. */
+/* The stream last waited for; tests read it through dlsym. */
 static _Atomic(void *) waited_for;
 EXPORTED void *fake_backend_waited_for(void);
 void *fake_backend_waited_for(void) {
     return atomic_exchange(&waited_for, NULL);
 }
 
-/* The pictures of the last mean field, likewise. */
+/* The number of pictures in the last mean field; also for tests. */
 static atomic_size_t pictures_at_once;
 EXPORTED size_t fake_backend_pictures(void);
 size_t fake_backend_pictures(void) {
@@ -121,7 +121,7 @@ static char *place(const dcrf_view *view, const dcrf_grid *grid, size_t variable
     return at;
 }
 
-/* 1, 5 and 10 bits, of numbers from 2^-14 to 2^15. */
+/* Half precision: 1, 5 and 10 bits, for numbers from 2^-14 to 2^15. */
 static double half_value(uint16_t bits) {
     const double size = (1024 + bits % 1024) * pow(2, bits / 1024 % 32 - 25);
     return bits >= 0x8000 ? -size : size;
@@ -154,7 +154,7 @@ double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variabl
     return NAN;
 }
 
-/* Minus the energy, up to a number per variable; NaN where there can be none. */
+/* Minus the energy, up to a constant per variable; NaN for invalid input. */
 static double likelihood(dcrf_unary_kind kind, double number) {
     const bool is_right =
         kind == DCRF_UNARY_PROBABILITIES ? number >= 0 && number <= 1.001 : isfinite(number);
@@ -202,7 +202,7 @@ static void write_results(const struct dcrf_backend_run *run, const float *q) {
     }
 }
 
-/* From the energies, and to the marginals in their place. */
+/* Reads the energies and overwrites them with the marginals. */
 static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                           float *block, dcrf_error *error) {
     const struct dcrf_backend_group group = {

@@ -1,11 +1,11 @@
-/* A device that is none, so that all of the seam (src/backend/backend.h) is tested where there is
- * no GPU: a library of its own, whose operators are plain loops over dense matrices in double.
- * Methods are the CPU's on memory that the host cannot read (fake_methods.c).
+/* A fake device, so that the whole backend interface (src/backend/backend.h) is tested without a
+ * GPU: a separate library whose operators are plain loops over dense matrices in double. Methods
+ * are the CPU's, on memory that the host cannot read (fake_methods.c).
  *
- * The environment says how it behaves, at every call:
- *   FAKE_DEVICES   how many there are (2); "none": an error, as without a driver
+ * The environment controls its behaviour, at every call:
+ *   FAKE_DEVICES   the number of devices (2); "none": an error, as without a driver
  *   FAKE_VERSION   the version it claims (the right one)
- *   FAKE_FAILURE   the entry of the table that fails, such as "operator_new"; "open 1": of all
+ *   FAKE_FAILURE   the entry of the table that fails, such as "operator_new"; "open 1": on all
  *                  devices but the first
  *
  * A device has room for LARGEST variables. */
@@ -24,7 +24,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Devices, operators and iterates that were not freed: for tests, by dlsym. */
+/* Devices, operators and iterates not yet freed; tests read it through dlsym. */
 static atomic_size_t alive;
 EXPORTED size_t fake_backend_alive(void);
 EXPORTED const struct dcrf_backend *dcrf_backend_cuda(void);
@@ -33,7 +33,7 @@ size_t fake_backend_alive(void) {
     return atomic_load(&alive);
 }
 
-/* The features of the first variable of the operator that this thread made last, likewise. */
+/* The features of the first variable of the operator this thread made last; also for tests. */
 static _Thread_local double first_features[DCRF_MAX_FEATURES];
 EXPORTED double fake_backend_first_feature(size_t i);
 double fake_backend_first_feature(size_t i) {
@@ -58,7 +58,7 @@ dcrf_status fake_refuse(const char *entry, dcrf_error *error) {
                : DCRF_OK;
 }
 
-/* dcrf_padded, which is not in this library. */
+/* dcrf_padded, which this library does not contain. */
 static size_t padded(size_t channels) {
     return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
                                          : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
@@ -171,7 +171,7 @@ static dcrf_status sum(dcrf_operator *const *operators, const float *factors, si
 static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const uint16_t *labels, bool in_double, double *found,
                                 dcrf_error *error) {
-    (void)workspace, (void)in_double; /* always */
+    (void)workspace, (void)in_double; /* always in double */
     *found = 0;
     for (size_t a = 0; a < op->variables; a++)
         for (size_t b = 0; b < op->variables; b++)
@@ -206,7 +206,8 @@ static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspa
     return fake_refuse("apply_double", error);
 }
 
-/* F(a, b) between the four nodes around the bins of a and b, or the sign. */
+/* F(a, b), interpolated between the four nodes around the bins of a and b; without a table, the
+ * sign. */
 static double table_value(const struct dcrf_ordered *ordered, size_t a, size_t b) {
     const size_t i = ordered->bin[a], k = ordered->bin[b];
     if (!ordered->table)
@@ -235,7 +236,7 @@ static dcrf_status ordered(const dcrf_operator *op, dcrf_workspace *workspace,
     return fake_refuse("ordered", error);
 }
 
-/* y / epsilon is rounded to float before anything else. */
+/* y / epsilon is rounded to float first. */
 static double line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c) {
     const float y_a = line->y[a * line->stride + c], y_b = line->y[b * line->stride + c];
     if (line->epsilon == 0)
@@ -270,7 +271,7 @@ static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspac
     return fake_refuse("line_double", error);
 }
 
-/* Sums are in double and rounded to float once; twice that is told. */
+/* Sums are in double and rounded to float once; claim twice that. */
 static size_t ordered_roundings(const dcrf_operator *op, size_t bins) {
     (void)op, (void)bins;
     return 2;
@@ -327,7 +328,7 @@ static size_t picture_of(const struct dcrf_features *features, size_t variable) 
     return variable / (features->variables / features->pictures);
 }
 
-/* Feature i from its number, of the grid or of the image. */
+/* Feature i from a coordinate or an image value. */
 static double divided(const struct dcrf_features *features, double value, double factor, size_t i) {
     return features->is_single ? value / (double)features->divisor[i] : value * factor;
 }
@@ -388,7 +389,7 @@ dcrf_status fake_operator_new(dcrf_operator **out, double **matrix_out, dcrf_bac
         free(matrix);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
     }
-    fake_enter(); /* images may be in its memory */
+    fake_enter(); /* images may be in device memory */
     fill_matrix(features, matrix);
     for (size_t i = 0; i < features->dimension; i++)
         first_features[i] = feature(features, 0, i);

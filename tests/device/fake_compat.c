@@ -1,6 +1,6 @@
-/* The compatible mean field of the fake device: with the Gaussian itself for the lattice, so that a
- * few lines of a test can say what comes out. Kernels of more than MOST_FEATURES features are not
- * on it. */
+/* The compatible mean field of the fake device: it uses the Gaussian itself instead of the lattice,
+ * so that a few lines of a test can predict the result. Kernels with more than MOST_FEATURES
+ * features are not supported. */
 #include "fake_backend.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct dcrf_backend_compat {
     double *q;
     double *message;
     size_t group_count;
-    struct dcrf_backend_group *groups; /* with memory of their own */
+    struct dcrf_backend_group *groups; /* owns its memory */
 };
 
 static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device,
@@ -105,7 +105,7 @@ static dcrf_status set_unary(dcrf_backend_compat *compat, const struct dcrf_back
                              float largest, dcrf_error *error) {
     const size_t n = compat->variables, labels = compat->labels, lanes = unary->lanes;
     dcrf_status status = fake_refuse("compat.set_unary", error);
-    for (size_t pass = 0; pass < 2; pass++) /* all are looked at before one is taken */
+    for (size_t pass = 0; pass < 2; pass++) /* check all before storing any */
         for (size_t place = 0; place < n && status == DCRF_OK; place++)
             for (size_t i = 0; i < labels; i++) {
                 const float value =
@@ -226,7 +226,7 @@ static dcrf_status run_alone(dcrf_backend_compat *compat,
     return status;
 }
 
-/* Threads take turns. */
+/* Threads run one at a time. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static dcrf_status run(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *what,

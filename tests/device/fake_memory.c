@@ -1,6 +1,6 @@
-/* The memory of the fake device: all that the copy of libdcrf in this library allocates
- * (--wrap=dcrf_platform_allocate). It can be read and written only while the device is at work: a
- * host that reads device memory crashes. */
+/* The memory of the fake device: everything that the copy of libdcrf in this library allocates
+ * (--wrap=dcrf_platform_allocate). It is accessible only while the device is at work: a host that
+ * reads device memory crashes. */
 #include "fake_backend.h"
 
 #include <pthread.h>
@@ -8,10 +8,9 @@
 #include <sys/mman.h>
 
 #define ARENA_BYTES ((size_t)1 << (sizeof(void *) > 4 ? 33 : 28))
-#define PAGE_BYTES ((size_t)1 << 16) /* a multiple of the system's */
+#define PAGE_BYTES ((size_t)1 << 16) /* a multiple of the system's page size */
 
-/* A part of the arena, in the order of their memory; those that are free have no free neighbours.
- */
+/* A part of the arena. Parts are in address order, and no two adjacent parts are free. */
 struct part {
     char *memory;
     size_t bytes;
@@ -21,9 +20,9 @@ struct part {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *arena;
-static size_t reached; /* bytes from the start of the arena that were ever used */
+static size_t reached; /* high-water mark in bytes from the start of the arena */
 static struct part *parts;
-static size_t at_work; /* calls, of all threads */
+static size_t at_work; /* calls in progress, over all threads */
 
 void *__wrap_dcrf_platform_allocate(size_t alignment, size_t bytes);
 void __wrap_dcrf_platform_free(void *memory);
@@ -63,7 +62,7 @@ static void reserve(void) {
     parts = new_part(arena, ARENA_BYTES, NULL);
 }
 
-/* The part keeps its first bytes; the others are a free one. */
+/* The part keeps its first bytes; the rest becomes a free part. */
 static bool split(struct part *part, size_t bytes) {
     if (bytes == 0 || bytes == part->bytes)
         return true;

@@ -1,6 +1,6 @@
 /* Mean field, QP, the LP, the potential flow and the moves of the fake device: the CPU's own table
- * (src/backend/cpu/), from a copy of libdcrf in this library, on memory that is the device's
- * (fake_memory.c). What a method is given goes there, as to a GPU, and comes back by `read` alone.
+ * (src/backend/cpu/), from a copy of libdcrf in this library, on device memory (fake_memory.c).
+ * Inputs are copied there, as to a GPU, and results come back only through `read`.
  *
  * FAKE_FAILURE names an entry by its table and its name, such as "lp_advance". */
 #include "core/memory.h"
@@ -13,8 +13,8 @@
 
 static const struct dcrf_backend *const cpu = &dcrf_backend_cpu;
 
-/* What a handle of the host's stands for: an object of the CPU's table, and the model that it is
- * of, all in the device's memory. */
+/* What a handle of the host stands for: an object of the CPU's table and its model, all in device
+ * memory. */
 struct object {
     dcrf_backend_device *device;
     dcrf_model model;
@@ -23,10 +23,10 @@ struct object {
     struct dcrf_coupling *coupling;
     void *of_cpu;
 
-    struct dcrf_dual_space space; /* of the LP, and the host's, which it is a copy of */
+    struct dcrf_dual_space space; /* for the LP: a copy of host_space */
     const struct dcrf_dual_space *host_space;
-    float *metric;       /* of the LP and the flow */
-    float *row_sums, *u; /* of the flow */
+    float *metric;       /* for the LP and the flow */
+    float *row_sums, *u; /* for the flow */
     float *host_u;
 };
 
@@ -34,7 +34,7 @@ static struct object *object_of(const void *handle) {
     return (struct object *)(uintptr_t)handle;
 }
 
-/* A call of the CPU's table while the device is at work. */
+/* A call of the CPU's table, with the device at work. */
 #define RUN(entry, call)                                                                           \
     do {                                                                                           \
         fake_enter();                                                                              \
@@ -131,7 +131,7 @@ static dcrf_status take_model(struct object *object, const struct dcrf_backend_m
                : status;
 }
 
-/* The model as the CPU's table takes it: it reads no more of it than this. */
+/* The part of the model that the CPU's table reads. */
 static struct dcrf_backend_model model_of(const struct object *object) {
     return (struct dcrf_backend_model){
         .plan = &object->plan,
@@ -140,7 +140,7 @@ static struct dcrf_backend_model model_of(const struct object *object) {
         .cliques = object->model.cliques.count > 0 ? &object->model.cliques : NULL};
 }
 
-/* The first part of every make, after which the device is at work. */
+/* The first part of every make function; the device is at work afterwards. */
 static dcrf_status begin(const char *entry, struct object **out, dcrf_backend_device *device,
                          const struct dcrf_backend_model *model, dcrf_error *error) {
     const dcrf_status status = fake_refuse(entry, error);
@@ -156,7 +156,7 @@ static dcrf_status begin(const char *entry, struct object **out, dcrf_backend_de
     return take_model(object, model, error);
 }
 
-/* And the last: the handle, or nothing. */
+/* The last part: returns the handle, or nothing. */
 static dcrf_status finish(struct object *object, dcrf_status status, void **handle) {
     *handle = status < 0 ? NULL : object;
     fake_leave();
@@ -365,7 +365,7 @@ static dcrf_status lp_advance(dcrf_backend_lp *handle, const struct dcrf_backend
     RUN("lp_advance", cpu->lp->advance(object_of(handle)->of_cpu, how, done, error));
 }
 
-/* The CPU's table has no way of its own; a device's may. */
+/* The CPU's table does not have this entry; a device's may. */
 static dcrf_status measure(const struct object *object, uint16_t *labels, double *unary,
                            double *pairwise, dcrf_error *error) {
     dcrf_status status = labels ? cpu->lp->labels(object->of_cpu, labels, error)

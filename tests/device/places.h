@@ -1,5 +1,5 @@
-/* For tests of arrays here and on a device: the fake one (tests/device/fake_backend.c), or what the
- * environment variable DCRF_TEST_DEVICE names. */
+/* For tests of arrays on the CPU and on a device: the fake one (tests/device/fake_backend.c), or
+ * the one named by the environment variable DCRF_TEST_DEVICE. */
 #ifndef DCRF_TESTS_PLACES_H
 #define DCRF_TESTS_PLACES_H
 
@@ -11,8 +11,8 @@
 bool is_fake(void);
 void must(dcrf_status status, const dcrf_error *error);
 
-/* A workspace of the device, with one thread. NULL, and a word of it, where it cannot be had; and
- * the exit status for that, 77 where there is no device. */
+/* A workspace of the device, with one thread. If it cannot be made: NULL, after printing why; the
+ * exit status is then 77 if there is no device. */
 dcrf_workspace *new_device_workspace(void);
 int status_without_device(void);
 
@@ -22,14 +22,14 @@ fake_function find_in_fake(const char *name);
 size_t fake_alive(void);
 size_t fake_pictures(void);
 
-/* A test to come last: of what the fake device gave nothing is left but the group's workspace,
- * where the state is one. */
+/* Must be the last test: nothing of the fake device is left, except the group's workspace if
+ * `state` has one. */
 void nothing_is_left(void **state);
 
-/* Memory of either side, with a copy of something in it. */
+/* Memory on either side, holding a copy of something. */
 struct place {
     void *data;
-    dcrf_device_memory *memory; /* NULL: of the host */
+    dcrf_device_memory *memory; /* NULL: on the host */
     void *owned;
 };
 

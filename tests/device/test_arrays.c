@@ -1,6 +1,6 @@
 /* Mean field from arrays to arrays (dcrf/mean_field.h): the same marginals and labels for every
- * layout, type and place of the arrays, on the CPU and on a device. The device is
- * tests/device/fake_backend.c, whose mean field is one of dense matrices in double, or what
+ * layout, type and location of the arrays, on the CPU and on a device. The device is
+ * tests/device/fake_backend.c, whose mean field uses dense matrices in double, or the one
  * DCRF_TEST_DEVICE names. */
 #include "places.h"
 
@@ -18,14 +18,14 @@
 #define VARIABLES ((size_t)WIDTH * HEIGHT)
 #define NUMBERS (VARIABLES * LABELS)
 
-/* Both round sums of 63 floats to part of 1e-6, ten times over. */
+/* Both round sums of 63 floats to a fraction of 1e-6, ten times over. */
 #define AGREEMENT 2e-5
 
 static dcrf_workspace *cpu, *device;
 static dcrf_grid grid;
 static float logits[NUMBERS], probabilities[NUMBERS], energies[NUMBERS]; /* interleaved */
 static uint8_t image[VARIABLES * 3];
-static float expected[NUMBERS]; /* marginals by a solver on the CPU */
+static float expected[NUMBERS]; /* marginals computed by a solver on the CPU */
 
 static void fill_kernels(dcrf_kernel kernels[2], const void *colours) {
     kernels[0] = dcrf_kernel_spatial(1.5, 0.4);
@@ -92,12 +92,12 @@ static int clean_up(void **state) {
 
 /* ---- one run -------------------------------------------------------------------------------- */
 
-/* How the arrays of a run are laid out and where they are. */
+/* The layout and location of a run's arrays. */
 struct layout {
     dcrf_unary_kind kind;
     dcrf_type type;   /* of the unary: F32, F64, F16 or BF16 */
     bool is_planar;   /* unary and marginals */
-    bool is_flipped;  /* the unary's rows from the last to the first */
+    bool is_flipped;  /* the unary's rows in reverse order */
     size_t gap;       /* elements between the rows of an interleaved unary */
     dcrf_type labels; /* of the labels */
     bool unary_there, image_there, marginals_there, labels_there;
@@ -119,7 +119,8 @@ static uint16_t half_of(float number) {
 
 #define MOST_BYTES (2 * NUMBERS * sizeof(double))
 
-/* The numbers as the layout wants them: the bytes, and a view with `data` at the first of them. */
+/* Stores the numbers in the given layout: the bytes, and a view whose `data` points to the first of
+ * them. */
 static dcrf_view lay_out(const struct layout *layout, const float *numbers, char *bytes,
                          size_t *count) {
     const size_t size = dcrf_type_bytes(layout->type);
@@ -235,7 +236,7 @@ static void assert_expected(const struct results *results, const float *wanted) 
 static const struct layout plain = {
     .kind = DCRF_UNARY_ENERGIES, .type = DCRF_F32, .labels = DCRF_I32};
 
-/* The results of the CPU are those of a solver to the bit: it is the same method. */
+/* The results of the CPU are bit-identical to a solver's: it is the same method. */
 static void the_cpu_does_what_a_solver_does(void **state) {
     (void)state;
     struct results results;
@@ -278,7 +279,7 @@ static void every_place_gives_the_same(void **state) {
         must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
         assert_expected(&results, expected);
         must(run(device, &layout, DCRF_OPERATOR_FAST, k == 0 ? &first : &results, &error), &error);
-        if (k > 0) /* to the bit */
+        if (k > 0) /* bit-identical */
             assert_memory_equal(&first, &results, sizeof first);
     }
     if (is_fake())
@@ -287,7 +288,7 @@ static void every_place_gives_the_same(void **state) {
     assert_expected(&first, results.marginals);
 }
 
-/* Half precision: the device reads what the CPU reads. */
+/* Half precision: the device reads the same values as the CPU. */
 static void halves_give_the_same(void **state) {
     (void)state;
     for (size_t k = 0; k < 8; k++) {
@@ -304,11 +305,11 @@ static void halves_give_the_same(void **state) {
         double largest = 0;
         for (size_t i = 0; i < NUMBERS; i++)
             largest = fmax(largest, fabs((double)here.marginals[i] - (double)expected[i]));
-        assert_true(largest > 1e-4 && largest < 0.1); /* rounded, and not nonsense */
+        assert_true(largest > 1e-4 && largest < 0.1); /* rounding error, but not nonsense */
     }
 }
 
-/* Gaps between rows are fine where the array is read in place. */
+/* Gaps between rows are allowed if the array is read in place. */
 static void gaps_are_stepped_over(void **state) {
     (void)state;
     struct layout layout = plain;
@@ -376,7 +377,7 @@ static void wrong_numbers_are_found(void **state) {
         arrays.unary_kind = DCRF_UNARY_PROBABILITIES;
         assert_fails(DCRF_ERROR_ARGUMENT, "at x = 3, y = 4, label 2", error,
                      dcrf_mean_field_arrays(workspaces[w], &arrays, &error));
-        wrong[at] = 1; /* they need not add up to one */
+        wrong[at] = 1; /* probabilities need not sum to one */
         must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
     }
     static float colours[VARIABLES * 3];
@@ -440,7 +441,7 @@ static void wrong_calls_are_told(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_mean_field_arrays(NULL, NULL, &error));
 }
 
-/* Streams, other devices and failures: what the fake device can show. */
+/* Streams, other devices and failures: what can be tested with the fake device. */
 static void the_fake_is_asked_right(void **state) {
     (void)state;
     if (!is_fake())
@@ -530,7 +531,7 @@ int main(void) {
         cmocka_unit_test(wrong_calls_are_told),
         cmocka_unit_test(the_fake_is_asked_right),
         cmocka_unit_test(workers_do_not_disturb_each_other),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     return cmocka_run_group_tests(tests, prepare, clean_up);
 }

@@ -1,5 +1,5 @@
 /* Mean field of many problems at once (dcrf_mean_field_arrays_many): the same bytes as one by one,
- * here and on a device, which works on those together that are alike. */
+ * on the CPU and on a device, which processes similar problems together. */
 #include "places.h"
 
 #include "core/rng.h"
@@ -25,12 +25,12 @@ static int clean_up(void **state) {
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
-/* How problems look; those of one kind differ in their numbers, layouts and places. */
+/* A kind of problem; problems of one kind differ in their numbers, layouts and locations. */
 struct kind {
     dcrf_grid grid;
     size_t labels;
     dcrf_normalization normalization;
-    bool are_there; /* every other array on the device, and not all on the host */
+    bool are_there; /* every other array is on the device; otherwise all are on the host */
 };
 
 struct problem {
@@ -63,7 +63,7 @@ static void make_problem(struct problem *p, dcrf_workspace *workspace, const str
     p->labels = put(workspace, kind->are_there && seed % 3 == 1, numbers, n * sizeof(int32_t));
     dcrf_arrays_defaults(&p->arrays);
     p->arrays.grid = *grid;
-    /* Layouts concern only the view. */
+    /* Only the view depends on the layout. */
     p->arrays.unary = seed % 4 < 2 ? dcrf_view_planar(p->unary.data, DCRF_F32, grid, labels)
                                    : dcrf_view_interleaved(p->unary.data, DCRF_F32, grid, labels);
     p->arrays.unary_kind = DCRF_UNARY_LOGITS;
@@ -75,7 +75,7 @@ static void make_problem(struct problem *p, dcrf_workspace *workspace, const str
         dcrf_kernel_bilateral(4, 40, dcrf_view_interleaved(p->image.data, DCRF_U8, grid, 3), 0.8);
     for (size_t m = 0; m < KERNELS; m++) {
         p->kernels[m].normalization = kind->normalization;
-        if (kind->normalization == DCRF_NORMALIZE_NONE) /* or one label wins everywhere */
+        if (kind->normalization == DCRF_NORMALIZE_NONE) /* otherwise one label wins everywhere */
             p->kernels[m].weight /= 40;
     }
     p->arrays.kernels = p->kernels;
@@ -152,7 +152,7 @@ static dcrf_status run_many(struct problems *problems, size_t *failed, dcrf_erro
                                        failed, error);
 }
 
-/* All of them at once, and then each alone: both give the same. */
+/* All at once and each alone give the same results. */
 static void compare(struct problems *problems) {
     struct result together[MOST_PROBLEMS];
     size_t failed = 7;
@@ -166,7 +166,7 @@ static void compare(struct problems *problems) {
         must(dcrf_mean_field_arrays(problems->workspace, &problems->arrays[k], &error), &error);
         struct result alone = read_result(problems->workspace, p);
         assert_same(p, &alone, &together[k]);
-        /* It is not that nothing happens. */
+        /* Different problems give different results. */
         if (k > 0)
             assert_memory_not_equal(together[k].marginals, together[0].marginals,
                                     p->variables * sizeof(float));
@@ -195,7 +195,7 @@ static void together_is_the_same_as_one_by_one(void **state) {
         struct problems *problems = make_problems(device, &kind, 5);
         compare(problems);
         free_problems(problems);
-        if (is_fake()) { /* were they together? */
+        if (is_fake()) { /* check that they ran together */
             problems = make_problems(device, &kind, 5);
             size_t failed;
             assert_int_equal(run_many(problems, &failed, NULL), DCRF_OK);
@@ -209,8 +209,8 @@ static void together_is_the_same_as_one_by_one(void **state) {
     }
 }
 
-/* At the size of pictures: vertices whose sums are made of pieces, rows of many labels. The fake
- * device has no room for them. */
+/* At the size of pictures: vertices whose sums are made of several pieces, rows of many labels. The
+ * fake device has no room for them. */
 static void pictures_are_the_same_too(void **state) {
     (void)state;
     if (is_fake())
@@ -226,7 +226,7 @@ static void pictures_are_the_same_too(void **state) {
     }
 }
 
-/* Problems that differ in more than their arrays are done, and not with others. */
+/* Problems that differ in more than their arrays are solved, but separately. */
 static void what_differs_is_not_together(void **state) {
     (void)state;
     const struct kind kind = small_kind(0);
@@ -263,7 +263,7 @@ static void what_differs_is_not_together(void **state) {
         assert_int_equal(run_many(problems, &failed, NULL), DCRF_OK);
         if (is_fake())
             assert_int_equal(fake_pictures(), 1);
-        for (size_t i = 0; i < 3; i++) /* exact ones are never together */
+        for (size_t i = 0; i < 3; i++) /* exact ones never run together */
             problems->arrays[i].operator_kind = DCRF_OPERATOR_EXACT;
         assert_int_equal(run_many(problems, &failed, NULL), DCRF_OK);
         if (is_fake())
@@ -272,8 +272,8 @@ static void what_differs_is_not_together(void **state) {
     }
 }
 
-/* A problem that cannot be is named; those before it are done, also those that write where they
- * read. */
+/* An invalid problem is identified; those before it are solved, including those that write in
+ * place. */
 static void the_wrong_one_is_named(void **state) {
     (void)state;
     const struct kind kind = {dcrf_grid_2d(9, 7), 5, DCRF_NORMALIZE_SYMMETRIC, false};
@@ -286,7 +286,7 @@ static void the_wrong_one_is_named(void **state) {
         for (size_t k = 0; k < 3; k++) {
             must(dcrf_mean_field_arrays(workspaces[w], &problems->arrays[k], &error), &error);
             expected[k] = read_result(workspaces[w], &problems->of[k]);
-            /* planar, as the marginals */
+            /* planar, like the marginals */
             if (k < 2)
                 problems->arrays[k].marginals.data = problems->of[k].unary.data;
         }
@@ -311,7 +311,7 @@ static void the_wrong_one_is_named(void **state) {
     }
 }
 
-/* A device that has no room for all of them has room for one. */
+/* A device without room for all of them processes them one by one. */
 static void a_full_device_takes_one_by_one(void **state) {
     (void)state;
     if (!is_fake())
@@ -325,7 +325,7 @@ static void a_full_device_takes_one_by_one(void **state) {
     free_problems(problems);
 }
 
-/* Streams are waited for, all of them. */
+/* All streams are waited for. */
 static void streams_are_waited_for(void **state) {
     (void)state;
     if (!is_fake())
@@ -384,7 +384,7 @@ int main(void) {
         cmocka_unit_test(streams_are_waited_for),
         cmocka_unit_test(wrong_calls_are_told),
         cmocka_unit_test(batches_have_a_size),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     return cmocka_run_group_tests(tests, prepare, clean_up);
 }

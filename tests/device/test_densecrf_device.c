@@ -1,7 +1,7 @@
-/* The compatible mean field through the seam of src/backend/backend.h, with a device that is none
- * (tests/device/fake_compat.c), which has the Gaussian itself for the lattice: so the formulas of
- * dcrf/densecrf.h, written down once more here over dense matrices in double, say what has to come
- * out. And what happens to models that the device cannot have. */
+/* The compatible mean field through src/backend/backend.h, on a fake device
+ * (tests/device/fake_compat.c) that uses the Gaussian itself instead of the lattice: so the
+ * formulas of dcrf/densecrf.h, repeated here over dense matrices in double, predict the results.
+ * Also covers models that the device does not support. */
 #include "core/rng.h"
 #include "places.h"
 
@@ -16,7 +16,7 @@ enum { WIDTH = 7, HEIGHT = 5, N = WIDTH * HEIGHT, LABELS = 3, SIZE = N * LABELS,
 
 /* ---- the formulas --------------------------------------------------------------------------- */
 
-/* A model here, and the same in the library. */
+/* A model here, and the same one in the library. */
 struct both {
     float unary[SIZE];
     size_t kernel_count;
@@ -66,7 +66,7 @@ static void find_message(const struct both *both, const double *q, double *messa
             }
 }
 
-/* `has_q`: from q on, else from softmax(-unary). */
+/* `has_q`: start from q, otherwise from softmax(-unary). */
 static void expect(const struct both *both, bool has_q, size_t updates, double *q) {
     double message[SIZE];
     for (size_t t = has_q ? 1 : 0; t <= updates; t++) {
@@ -92,7 +92,7 @@ static double expect_divergence(const struct both *both, const double *q) {
     return sum;
 }
 
-/* Results are rounded to float, and what comes in was. */
+/* Results are rounded to float, and so was the input. */
 #define ROUNDING 1e-6
 
 static void assert_expected(const struct both *both, size_t updates) {
@@ -158,7 +158,7 @@ static dcrf_kernel kernel_of(const struct both *both, enum kind kind) {
     else if (kind >= FEATURES)
         kernel = dcrf_kernel_features(
             dcrf_view_interleaved(both->features, DCRF_F32, &grid, kind == FEATURES ? 2 : 7), 1);
-    kernel.sigma[1] *= 2; /* y is not x */
+    kernel.sigma[1] *= 2; /* different in x and y */
     return kernel;
 }
 
@@ -195,13 +195,13 @@ static dcrf_status add(struct both *both, enum kind kind, dcrf_densecrf_normaliz
     return DCRF_OK;
 }
 
-/* Read from the first, the second or the third on. */
+/* Read from the first, second or third number on. */
 static const float values[LABELS * LABELS + 2] = {0.5f, -0.7f, 0.2f,  -0.3f, 0.9f, -0.4f,
                                                   0.1f, 0.6f,  -0.2f, 0.3f,  -0.8f};
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Before the first kernel nothing is on the device; kernels of every kind, alone and together. */
+/* Nothing is on the device before the first kernel; kernels of every kind, alone and together. */
 static void the_formulas_are_those_of_the_device(void **state) {
     (void)state;
     for (int normalization = DCRF_DENSECRF_NONE; normalization <= DCRF_DENSECRF_SYMMETRIC;
@@ -223,7 +223,7 @@ static void the_formulas_are_those_of_the_device(void **state) {
                                      kinds[mixture][m], values + m, NULL),
                                  DCRF_OK);
                 assert_string_equal(dcrf_densecrf_device(both->crf), "cuda:1");
-                assert_expected(both, m + 1); /* also: the object of fewer kernels is forgotten */
+                assert_expected(both, m + 1); /* also: the smaller object is dropped */
             }
             set_unary(both, 2);
             assert_expected(both, 0);
@@ -252,7 +252,7 @@ static void what_changes_is_taken(void **state) {
     both_free(both);
 }
 
-/* The same model on the CPU from the beginning, byte by byte. */
+/* Compares with the same model on the CPU from the beginning, byte by byte. */
 static void assert_like_cpu(const struct both *both, const enum kind *kinds, size_t count) {
     struct both *here = both_new("cpu");
     float q[2][SIZE];
@@ -270,7 +270,7 @@ static void assert_like_cpu(const struct both *both, const enum kind *kinds, siz
     both_free(here);
 }
 
-/* A kernel that the device cannot have, as the first one and as a later one. */
+/* An unsupported kernel, as the first one and as a later one. */
 static void models_come_back(void **state) {
     (void)state;
     static const enum kind orders[2][3] = {{SPATIAL, BILATERAL, MANY_FEATURES},
@@ -310,13 +310,13 @@ static void too_many_labels_stay(void **state) {
         assert_string_equal(dcrf_densecrf_device(crf), labels > MOST ? "cpu" : "cuda:0");
         assert_int_equal(dcrf_densecrf_infer(crf, workspace, 2, q, NULL, NULL, NULL), DCRF_OK);
         for (size_t k = 0; k < 6 * labels; k++)
-            assert_true(fabs((double)q[k] * (double)labels - 1) <= 1e-5); /* all are alike */
+            assert_true(fabs((double)q[k] * (double)labels - 1) <= 1e-5); /* all labels are alike */
         dcrf_densecrf_free(&crf);
         dcrf_workspace_free(&workspace);
     }
 }
 
-/* What fails is said, changes nothing and can be tried again. */
+/* A failure is reported, changes nothing and can be retried. */
 static void failures_are_told(void **state) {
     (void)state;
     static const char *const entries[] = {"compat.make", "compat.set_unary", "compat.operator_new",
@@ -326,7 +326,7 @@ static void failures_are_told(void **state) {
     float q[SIZE], kept[SIZE];
     double divergence = 7;
     set_unary(both, 6);
-    for (size_t m = 0; m < 2; m++) { /* of the first kernel and of another one */
+    for (size_t m = 0; m < 2; m++) { /* of the first kernel and of a later one */
         for (size_t k = m ? 2 : 0; k < sizeof entries / sizeof *entries; k++) {
             setenv("FAKE_FAILURE", entries[k], 1);
             assert_fails(
@@ -345,7 +345,7 @@ static void failures_are_told(void **state) {
     assert_fails(
         DCRF_ERROR_DEVICE, "refuses compat.set_kernels", error,
         dcrf_densecrf_set_compatibility(both->crf, 1, DCRF_COMPATIBILITY_VECTOR, values, &error));
-    setenv("FAKE_FAILURE", "compat.get_unary", 1); /* on the way back */
+    setenv("FAKE_FAILURE", "compat.get_unary", 1); /* while moving back to the host */
     assert_fails(
         DCRF_ERROR_DEVICE, "refuses compat.get_unary", error,
         add(both, MANY_FEATURES, DCRF_DENSECRF_NONE, DCRF_COMPATIBILITY_POTTS, values, &error));
@@ -367,8 +367,8 @@ static void failures_are_told(void **state) {
     both_free(both);
 }
 
-/* Before there are kernels: energies go to the device and come back from it, whatever they are in,
- * and what is wrong with them is said as on the CPU. */
+/* Before there are kernels: energies go to the device and back, in any layout, and errors in them
+ * are reported as on the CPU. */
 static void models_can_be_put_there(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
@@ -377,7 +377,7 @@ static void models_can_be_put_there(void **state) {
     dcrf_error error;
     double doubles[SIZE];
     assert_int_equal(dcrf_workspace_new(&here, 1, NULL), DCRF_OK);
-    for (size_t round = 0; round < 3; round++) { /* there, back, there */
+    for (size_t round = 0; round < 3; round++) { /* to the device, back, and again */
         set_unary(both, 6 + round);
         assert_int_equal(
             dcrf_densecrf_set_device(both->crf, round == 1 ? here : both->workspace, NULL),
@@ -396,7 +396,7 @@ static void models_can_be_put_there(void **state) {
     }
     assert_int_equal(dcrf_densecrf_set_unary(both->crf, &view, NULL), DCRF_OK);
     assert_expected(both, 0);
-    /* NaN, by both ways. */
+    /* NaN, both ways. */
     float wrong[SIZE];
     memcpy(wrong, both->unary, sizeof wrong);
     wrong[2 * N + 5] = NAN;
@@ -419,7 +419,7 @@ static void models_can_be_put_there(void **state) {
     both_free(both);
 }
 
-/* The device is held by the kernels, and later workspaces change nothing. */
+/* The kernels hold the device; later workspaces change nothing. */
 static void models_outlive_their_workspace(void **state) {
     (void)state;
     struct both *both = both_new("cuda:1");
@@ -474,7 +474,7 @@ static void *infer_often(void *context) {
     return q;
 }
 
-/* A model that does not change may serve several threads. */
+/* Threads may share a model that does not change. */
 static void threads_share_a_model(void **state) {
     (void)state;
     enum { THREADS = 4 };
@@ -511,7 +511,7 @@ int main(void) {
         cmocka_unit_test(models_outlive_their_workspace),
         cmocka_unit_test(progress_is_told),
         cmocka_unit_test(threads_share_a_model),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Devices through the seam of src/backend/backend.h, with a device that is none
- * (tests/device/fake_backend.c): operators and energies are those of the CPU, and what fails there
- * is said here. What methods do there is in test_device_methods.c. */
+/* Devices through src/backend/backend.h, with a fake device (tests/device/fake_backend.c):
+ * operators and energies match the CPU's, and the device's errors are reported. The methods are
+ * tested in test_device_methods.c. */
 #include "elsewhere.h"
 #include "places.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- the library ---------------------------------------------------------------------------- */
 
-/* Before the first test that finds the library, which is then kept. */
-/* A library that is there, and none of ours. */
+/* Must run before the first test that finds the library, which then stays loaded. */
+/* An existing library that is not ours. */
 #ifdef __GLIBC__
 #define SOME_LIBRARY "libm.so.6"
 #else
@@ -34,7 +34,7 @@ static void says_why_there_is_none(void **state) {
                  dcrf_device_describe(0, &info, &error));
     assert_fails(DCRF_ERROR_DEVICE, "/nowhere/libdcrf-cuda.so.0", error,
                  dcrf_workspace_set_device(workspace, "cuda", &error));
-    setenv("DCRF_CUDA_LIBRARY", __FILE__, 1); /* a file, and no library */
+    setenv("DCRF_CUDA_LIBRARY", __FILE__, 1); /* a file, but not a library */
     assert_fails(DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: ", error,
                  dcrf_device_count(&count, &error));
     setenv("DCRF_CUDA_LIBRARY", SOME_LIBRARY, 1);
@@ -86,7 +86,7 @@ static void names_devices(void **state) {
     assert_string_equal(dcrf_workspace_device(workspace), "cuda:0");
     assert_int_equal(dcrf_workspace_set_device(workspace, "cuda:1", NULL), DCRF_OK);
     assert_string_equal(dcrf_workspace_device(workspace), "cuda:1");
-    /* What fails leaves the workspace as it was. */
+    /* A failure leaves the workspace unchanged. */
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_fails(DCRF_ERROR_ARGUMENT, "devices are cpu, cuda and cuda:N", error,
                      dcrf_workspace_set_device(workspace, wrong[i], &error));
@@ -108,7 +108,7 @@ static void names_devices(void **state) {
 
 /* ---- toys on a device ----------------------------------------------------------------------- */
 
-/* Both round sums of a few dozen floats: a part of 1e-6 of the row sum is ten roundings. */
+/* Both round sums of a few dozen floats: a fraction of 1e-6 of the row sum allows ten roundings. */
 static void operators_are_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
@@ -147,7 +147,7 @@ static void operators_are_the_same(void **state) {
     }
 }
 
-/* Features begin where the model does: lattices of tiles meet those of their neighbours. */
+/* Features start at the model's origin: the lattices of neighbouring tiles are aligned. */
 static void features_have_an_origin(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(4, 3);
@@ -194,7 +194,7 @@ static void energies_are_the_same(void **state) {
 
 /* ---- lives ---------------------------------------------------------------------------------- */
 
-/* What was planned on a device stays there, whatever becomes of the workspace. */
+/* What was planned on a device stays there, even if the workspace is freed. */
 static void plans_outlive_their_workspace(void **state) {
     (void)state;
     struct toy toy = toy_of(2);
@@ -214,7 +214,7 @@ static void plans_outlive_their_workspace(void **state) {
     free_toy(&toy);
 }
 
-/* Kept plans meet workspaces of the same device, of another one, and of none. */
+/* Existing plans with workspaces of the same device, of another device, and of the CPU. */
 static void plans_meet_other_workspaces(void **state) {
     (void)state;
     static const char *const devices[] = {"cuda", "cuda:0", "cuda:1", "cpu"};
@@ -233,7 +233,7 @@ static void plans_meet_other_workspaces(void **state) {
         dcrf_solver_labels(solver, labels[1], MOST, NULL);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
         dcrf_solver_free(&solver);
-        /* And a plan of the CPU with a workspace that has a device. */
+        /* And a plan on the CPU with a workspace that has a device. */
         solver = run_solver(toy.plan, other, &settings, NULL);
         dcrf_solver_labels(solver, labels[1], MOST, NULL);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
@@ -245,7 +245,8 @@ static void plans_meet_other_workspaces(void **state) {
     free_toy(&toy);
 }
 
-/* A run with a device whose `entry` fails says so; a proof too, where it is one of the LP. */
+/* A run on a device whose `entry` fails reports it; so does a proof, if the entry is one of the
+ * LP. */
 static void assert_told(const struct toy *toy, dcrf_method method, const char *entry) {
     dcrf_workspace *workspace;
     dcrf_plan *plan = NULL;
@@ -330,7 +331,7 @@ static void a_full_device_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_why_there_is_none), /* the first: what is found is kept */
+        cmocka_unit_test(says_why_there_is_none), /* first: the library stays loaded */
         cmocka_unit_test(lists_what_there_is),
         cmocka_unit_test(names_devices),
         cmocka_unit_test(operators_are_the_same),
@@ -340,7 +341,7 @@ int main(void) {
         cmocka_unit_test(plans_meet_other_workspaces),
         cmocka_unit_test(failures_are_told),
         cmocka_unit_test(a_full_device_is_told),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-/* Memory on a device that the caller has (dcrf/device.h): where it is, copies, streams, and how
- * long it lives. */
+/* The caller's memory on a device (dcrf/device.h): location, copies, streams and lifetime. */
 #include "places.h"
 
 #include <dcrf/experimental.h>
@@ -36,10 +35,10 @@ static void memory_says_where_it_is(void **state) {
     assert_null(memory);
 }
 
-/* What was written is read, from every place of it. */
+/* What was written is read back, from any offset. */
 static void copies_go_both_ways(void **state) {
     (void)state;
-    enum { COUNT = 700000 }; /* more than what is copied at once */
+    enum { COUNT = 700000 }; /* more than one copy operation takes */
     int32_t *numbers = malloc(COUNT * sizeof *numbers), *found = malloc(COUNT * sizeof *found);
     dcrf_error error;
     assert_non_null(numbers);
@@ -95,7 +94,7 @@ static void wrong_lattices_are_told(void **state) {
 
 enum { PICTURES = 3, PICTURE_VARIABLES = 500, FEATURES = 3, CHANNELS = 6, STRIDE = 8 };
 
-/* One picture by the operator of the CPU: K in and the diagonal. */
+/* One picture through the operator of the CPU: K in and the diagonal. */
 static void apply_here(const float *features, const float *in, float *out, float *diagonal) {
     const dcrf_grid grid = dcrf_grid_1d(PICTURE_VARIABLES);
     const dcrf_kernel kernel = {.kind = DCRF_KERNEL_FEATURES,
@@ -111,7 +110,7 @@ static void apply_here(const float *features, const float *in, float *out, float
     dcrf_operator_free(&op);
 }
 
-/* The lattices of a batch, with a wait and without, against those of the CPU one by one. */
+/* The lattices of a batch, with and without waiting, against those of the CPU one by one. */
 static void lattices_of_pictures_are_the_same(void **state) {
     (void)state;
     static float features[PICTURES * PICTURE_VARIABLES * FEATURES];
@@ -122,7 +121,7 @@ static void lattices_of_pictures_are_the_same(void **state) {
         found_diagonal[PICTURES * PICTURE_VARIABLES];
     dcrf_error error;
     if (is_fake())
-        skip(); /* whose lattices are the CPU's */
+        skip(); /* it has the lattices of the CPU */
     for (size_t k = 0; k < sizeof features / sizeof *features; k++)
         features[k] = (float)(k * 7919 % 1000) / 250;
     for (size_t k = 0; k < sizeof in / sizeof *in; k++)
@@ -215,7 +214,7 @@ int main(void) {
         cmocka_unit_test(lattices_of_pictures_are_the_same),
         cmocka_unit_test(the_fake_is_asked_right),
         cmocka_unit_test(memory_outlives_its_workspace),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     return cmocka_run_group_tests(tests, prepare, clean_up);
 }

@@ -1,6 +1,5 @@
-/* Methods through the seam of src/backend/backend.h, with a device that is none
- * (tests/device/fake_backend.c): the course of each is that of the CPU, bounds hold, and
- * certificates are checked. */
+/* Methods through src/backend/backend.h, with a fake device (tests/device/fake_backend.c): each
+ * takes the same course as on the CPU, bounds hold, and certificates are checked. */
 #include "elsewhere.h"
 
 #include "places.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Mean field or QP here and there: the whole course. */
+/* Mean field or QP on the CPU and on the device: compares every iteration. */
 static void compare_courses(const struct toy *toy, const dcrf_settings *settings,
                             const uint16_t *start) {
     struct elsewhere there = plan_elsewhere(toy, "cuda");
@@ -58,7 +57,7 @@ static void mean_field_is_the_same(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
         settings.damping = dampings[seed / 2 % 3];
         settings.trace = 1;
-        settings.stationarity = 0; /* the number of iterations must not hang on a rounding */
+        settings.stationarity = 0; /* the number of iterations must not depend on rounding */
         compare_courses(&toy, &settings, seed % 2 ? start : NULL);
         free_toy(&toy);
     }
@@ -86,7 +85,7 @@ static void qp_is_the_same(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_QP);
         settings.trace = 1;
         settings.stationarity = 0;
-        settings.iterations = 8; /* later ones choose between vertices that are nearly as good */
+        settings.iterations = 8; /* later ones choose between nearly equal vertices */
         compare_courses(&toy, &settings, seed % 2 ? start : NULL);
         free_toy(&toy);
     }
@@ -105,9 +104,9 @@ static void a_weight_that_changes_is_taken(void **state) {
     free_toy(&toy);
 }
 
-/* The LP here and there, with the exact operators: objectives and bounds of the whole course. The
- * line search for the bound ends at a multiple of 1/128, and at a kink rounding says at which: so
- * bounds on the way may differ by a step of it. */
+/* The LP on the CPU and on the device, with the exact operators: objectives and bounds of every
+ * iteration. The line search for the bound ends at a multiple of 1/128, and at a kink rounding
+ * decides at which one, so intermediate bounds may differ by one such step. */
 static void the_lp_is_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 24; seed++) {
@@ -122,7 +121,7 @@ static void the_lp_is_the_same(void **state) {
         settings.trace = 1;
         settings.gap = 0;
         settings.stationarity = 0;
-        settings.iterations = 32; /* later ones have widths that depend on a gap near zero */
+        settings.iterations = 32; /* later ones use widths that depend on a gap near zero */
         dcrf_solver *solvers[] = {
             run_solver(toy.plan, toy.workspace, &settings, seed % 2 ? start : NULL),
             run_solver(there.plan, there.workspace, &settings, seed % 2 ? start : NULL)};
@@ -169,7 +168,7 @@ static void the_flow_is_the_same(void **state) {
         assert_int_equal(flow[0]->was_tried, flow[1]->was_tried);
         if (flow[0]->was_tried) {
             proven++;
-            /* Both stop where 2e-6 of the energy is missing. */
+            /* Both stop within 2e-6 of the energy. */
             assert_near(flow[1]->lower_bound, flow[0]->lower_bound,
                         4e-6 * fabs(flow[0]->lower_bound));
             assert_true(flow[1]->lower_bound <= toy_optimum(&toy, NULL) * (1 + 1e-6));
@@ -198,7 +197,7 @@ static void relaxations_hold(void **state) {
             assert_true(info.energy.total >= optimum - 1e-5);
             if (method == DCRF_METHOD_LP) {
                 assert_true(info.lower_bound <= optimum);
-                /* Toys of this strength have small gaps on the CPU, too (tests/unit/test_lp.c). */
+                /* Toys of this strength have small gaps on the CPU too (tests/unit/test_lp.c). */
                 assert_true(info.relative_gap <= 0.2);
             }
             dcrf_solver_free(&solver);
@@ -208,7 +207,7 @@ static void relaxations_hold(void **state) {
     }
 }
 
-/* A certificate that was made with a device holds without it, and is checked without it. */
+/* A certificate made with a device holds without it and is checked without it. */
 static void certificates_are_checked_on_the_cpu(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -225,7 +224,7 @@ static void certificates_are_checked_on_the_cpu(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
         dcrf_proof_settings_defaults(&limits);
         limits.certificate = 1;
-        /* The fast operators of this device are not those of the CPU at all. */
+        /* The fast operators of this device differ entirely from those of the CPU. */
         assert_int_equal(dcrf_plan_new(&fast, toy.model, DCRF_OPERATOR_FAST, there.workspace, NULL),
                          DCRF_OK);
         dcrf_solver *solver =
@@ -250,7 +249,7 @@ static void certificates_are_checked_on_the_cpu(void **state) {
     }
 }
 
-/* What a certificate will hold of a run's bound is that of a run of the CPU. */
+/* The parts of the bound that go into a certificate are the same as on the CPU. */
 static void parts_of_the_bound_are_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -280,8 +279,8 @@ static void parts_of_the_bound_are_the_same(void **state) {
 }
 
 /* The host's copies of y and of the best dual point are those of the last step, however often they
- * were read before: y is the CPU's, and the point proves what is claimed, but for what its last
- * mixture lost to roundings. */
+ * were read before: y is the CPU's, and the point proves the claimed bound, except for what its
+ * last mixture lost to rounding. */
 static void copies_follow_the_steps(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -334,7 +333,7 @@ static void the_cpu_does_what_the_device_cannot(void **state) {
     }
 }
 
-/* The system answers for us: it does not write what it may not read. */
+/* Asks the kernel: write() fails on memory that cannot be read. */
 static bool can_be_read(const void *memory) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -344,8 +343,7 @@ static bool can_be_read(const void *memory) {
     return is_readable;
 }
 
-/* All tests with this device stand on it: had the host read a block of the device's, it would have
- * died. */
+/* All tests with this device rely on this: a host that reads device memory crashes. */
 static void the_host_cannot_read_the_device(void **state) {
     (void)state;
     struct toy toy = toy_of(0);
@@ -376,7 +374,7 @@ int main(void) {
         cmocka_unit_test(copies_follow_the_steps),
         cmocka_unit_test(the_cpu_does_what_the_device_cannot),
         cmocka_unit_test(the_host_cannot_read_the_device),
-        cmocka_unit_test(nothing_is_left), /* the last */
+        cmocka_unit_test(nothing_is_left), /* must be last */
     };
     setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
