@@ -3,9 +3,9 @@
  *   min_y  phi'y + sum_{a < b} K_ab sum_i |y_ai - y_bi| + clique terms,   y_a distributions
  *
  * (Potts; other compatibilities: energy/columns.h; clique terms: dcrf_clique_form). All schedules
- * start from the best labelling that is known as an integral point: there the pairs that differ are
- * saturated and the others are not, which is the pattern of the optimal dual, and labels that it
- * does not use cost nothing. */
+ * start at the best known labelling, an integral point: there the pairs that differ are saturated
+ * and the others are not, which is the pattern of the optimal dual, and unused labels cost no work.
+ */
 #include "lp/lp.h"
 
 #include "core/error.h"
@@ -64,9 +64,9 @@ void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment
 /* ---- the start ------------------------------------------------------------------------------ */
 
 /* The curvature of the smoothed problem at a variable is at most about (row sum + stiffness of its
- * clique) / epsilon: K is nearly positive semidefinite, so D - K is below D. Variables that nothing
- * holds get a small one, so that their step is long but finite. With cuts the metric is a matrix
- * (backend/cpu/cut_step.c), and these numbers are what is added to it. */
+ * clique) / epsilon: K is nearly positive semidefinite, so D - K is below D. Uncoupled variables
+ * get a small value, so that their step is long but finite. With cuts the metric is a matrix
+ * (backend/cpu/cut_step.c), to which these numbers are added. */
 static void make_metric(struct dcrf_lp *lp) {
     const size_t n = lp->problem->model->variables;
     const struct dcrf_cliques *cliques = &lp->problem->model->cliques;
@@ -104,7 +104,7 @@ double dcrf_lp_row_sums(const void *state) {
     return lp->is_measured ? lp->space.total : (double)INFINITY;
 }
 
-/* alpha_ab = K_ab (u_a - u_b) is the line of width 1 between 1 - u. */
+/* alpha_ab = K_ab (u_a - u_b) is the clipped line of width 1 at y = 1 - u. */
 static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
     const struct dcrf_pair_shape line = {.epsilon = 1, .bins = 2};
@@ -116,7 +116,7 @@ static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
     return status;
 }
 
-/* The flow becomes the best dual point; its cliques stay. */
+/* The flow becomes the best dual point; the cliques' part is kept. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
     const dcrf_status status = lp->schedule->write_best(lp, flow->pairwise, error);
@@ -136,12 +136,12 @@ static dcrf_status go_on(const struct dcrf_lp *lp, dcrf_error *error) {
 static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
     struct dcrf_lp *lp = state;
     const struct dcrf_dual_space *space;
-    /* Each of these is the first pass over its memory. */
+    /* Check between these: each makes the first pass over its memory. */
     dcrf_status status = go_on(lp, error);
     if (status < 0 || (status = dcrf_lp_space(lp, &space, error)) < 0 ||
         (status = go_on(lp, error)) < 0)
         return status;
-    if (!lp->has_best) { /* a dual point is one wherever the primal starts */
+    if (!lp->has_best) { /* dual points stay valid wherever the primal starts */
         if ((status = lp->schedule->reset_best(lp, error)) < 0)
             return status;
         lp->has_best = true;
@@ -189,7 +189,7 @@ dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
     double sums[JUDGED];
     struct judge judge = {lp, labels, judgement->counts,
                           energy - dcrf_dual_bound(&lp->space, &lp->best)};
-    if (!(judge.excess >= 0)) /* something is wrong with the bound: claim nothing */
+    if (!(judge.excess >= 0)) /* the bound is wrong: claim nothing */
         judge.excess = (double)INFINITY;
     dcrf_parallel_sums(dcrf_workspace_pool(lp->problem->workspace), lp->problem->model->variables,
                        judge_variables, &judge, sums, JUDGED);

@@ -1,4 +1,4 @@
-/* What studies and tests of the LP vary, and no user needs to. */
+/* Parameters of the LP for studies and tests; users need not change them. */
 #ifndef DCRF_LP_LP_EXPERIMENT_H
 #define DCRF_LP_LP_EXPERIMENT_H
 
@@ -7,7 +7,7 @@
 struct dcrf_lp_experiment {
     size_t bins;        /* of the ordered filter, at most; Huber widths end at 1 / (2 bins) */
     double epsilon;     /* first Huber width, in units of y */
-    size_t inner_steps; /* proximal: Frank-Wolfe steps to one iteration of the solver */
+    size_t inner_steps; /* proximal: Frank-Wolfe steps per iteration of the solver */
     double lambda;      /* proximal weight; 0: from the scale of the model */
 };
 

@@ -9,20 +9,20 @@
  *   z^{k+1} = y^{k+1} + (t_k - 1) / t_{k+1} (y^{k+1} - y^k)   clipped to [0, 1],
  *
  * with D_a the row sums: one step length per variable, so the projection stays the plain one. Then
- * epsilon is halved: after a few steps where the gap is small already, else when the smoothed
- * problem is solved as far as it pays.
+ * epsilon is halved: after a few steps if the gap is already small, otherwise once solving the
+ * smoothed problem further no longer pays off.
  *
  * -grad F_eps(z) - phi is A alpha + v at the feasible dual point alpha_ab = K_ab clip((z_b - z_a) /
- * epsilon): every step brings a dual point for free. So are averages of them, weighted by t_k as
- * the method's own convergence proof does, and they are much better than the last one, which jumps
- * about while epsilon is small. The best dual point is moved by exact line search towards each new
- * point and each new average: two sweeps over the variables and no filter.
+ * epsilon): every step yields a feasible dual point for free. Averages of these points are feasible
+ * too. Weighted by t_k, as in the convergence proof of the method, they are much better than the
+ * last point, which jumps about when epsilon is small. The best dual point is moved by exact line
+ * search towards each new point and each new average: two sweeps over the variables and no filter.
  *
- * D is far above the curvature D - K for what changes slowly over the picture, and with strong
- * kernels y crawls. So after some steps y moves on by inner steps in the metric D - K
- * (backend/cpu/lp_majorant.c), as many as pay (lp_inner.c).
+ * For whatever varies slowly over the picture, D is far above the curvature D - K, and with strong
+ * kernels y crawls. So after some steps, each step is followed by inner steps in the metric D - K
+ * (backend/cpu/lp_majorant.c), as many as pay off (lp_inner.c).
  *
- * The blocks and the passes over them are a backend's (backend/backend.h). */
+ * The blocks and the passes over them belong to a backend (backend/backend.h). */
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -32,23 +32,23 @@
 
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
-/* Where 256 bins resolve it no more. */
+/* The finest width that 256 bins resolve. */
 #define FINEST_EPSILON (1.0 / 512)
 /* Objective minus bound is the duality gap of the smoothed problem. A width is exhausted when that
- * is at most this part of the gap to the best labelling (docs/explain/relaxations.md). */
+ * is at most this fraction of the gap to the best labelling (docs/explain/relaxations.md). */
 #define EXHAUSTED 0.3
-/* A width may be left earlier where the relative gap is at most this times epsilon. Where it is
- * wider y is far from its optimum, and steps, which are as long as epsilon, would never lead there.
- */
+/* A width may be left earlier if the relative gap is at most this times epsilon. With a wider gap y
+ * is far from its optimum, and steps, whose length is proportional to epsilon, would never get
+ * there. */
 #define NARROW_GAP 0.4
-/* Then a width has stalled when so many steps have not brought the bound nearer by this part of the
- * gap. */
+/* In that case a width has stalled if this many steps have raised the bound by at most this
+ * fraction of the gap. */
 #define STALL_STEPS 16
 #define STALLED 0.1
-/* Points are computed in double where the error of floats is this part of the gap. */
+/* Points are computed in double if the error bound in float exceeds this fraction of the gap. */
 #define IMPRECISE 0.7
-/* A label is dead while all its entries are below this part of epsilon: its alpha would be small
- * anyhow. */
+/* A label is dead while none of its entries exceeds this fraction of epsilon: its alpha would be
+ * small anyway. */
 #define DEAD 0.0625
 
 /* ---- blocks --------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_e
     return lp->huber.methods->write_best(lp->huber.blocks, pairwise, error);
 }
 
-/* Memory for a copy is taken when there is something to copy. */
+/* The copy is allocated when it is first needed. */
 static dcrf_status fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
@@ -176,8 +176,8 @@ static size_t choose_bins(const struct dcrf_lp *lp) {
     return bins < most ? bins : most;
 }
 
-/* The widths down to `usual` are left after a few steps where the gap allows it: the next one is as
- * good for y and better for the bound. */
+/* Widths above `usual` are left after a few steps if the gap allows it: the next one is as good for
+ * y and better for the bound. */
 static bool is_exhausted(struct dcrf_lp *lp, double usual) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const double energy = *lp->problem->best_energy, gap = energy - lp->bound;
@@ -199,7 +199,7 @@ static dcrf_status narrow(struct dcrf_lp *lp, dcrf_error *error) {
                : DCRF_OK;
 }
 
-/* Is the rounding error that is subtracted a large part of what is left to prove? */
+/* Is the subtracted rounding error a large part of the remaining gap? */
 static bool needs_precision(const struct dcrf_lp *lp) {
     return lp->huber.roundings * 0x1p-24 * lp->space.total >
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
@@ -207,7 +207,7 @@ static bool needs_precision(const struct dcrf_lp *lp) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-/* `current` becomes the point of z, and one of the parts that a certificate needs. */
+/* `current` becomes the point of z, which is also added to the parts for a certificate. */
 static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
                               dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
@@ -222,7 +222,7 @@ static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *
                                   : status;
 }
 
-/* And its cliques. */
+/* The cliques' part of `current`. */
 static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
     if (lp->problem->model->cliques.count == 0)
         return DCRF_OK;
@@ -230,7 +230,7 @@ static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
     return lp->huber.methods->find_cliques(lp->huber.blocks, lp->huber.epsilon, error);
 }
 
-/* The weight of the next point in the average, and whether the average is another point. */
+/* The weight of the next point in the average, and whether the average differs from that point. */
 static double next_weight(struct dcrf_lp_huber *huber, bool *has_average) {
     huber->average_weight += huber->momentum;
     *has_average = huber->average_weight > huber->momentum;
@@ -245,16 +245,16 @@ static float beta_of(double momentum) {
     return (float)((momentum - 1) / next_momentum(momentum));
 }
 
-/* The best point has come `weight` of the way to another one. */
+/* Record that the best point has moved by `weight` towards another one. */
 static void take_mixture(struct dcrf_lp *lp, const struct dcrf_dual *towards, double weight,
                          double bound) {
     if (weight == 0)
         return;
     dcrf_dual_mix_errors(&lp->best, towards, weight);
-    lp->bound = fmax(lp->bound, bound); /* what was proven stays proven */
+    lp->bound = fmax(lp->bound, bound); /* the old bound stays valid */
 }
 
-/* The bound, y and z move on. */
+/* Update the bound, y and z. */
 static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     struct dcrf_backend_advanced done;

@@ -1,19 +1,20 @@
-/* Inner steps pay as long as the last of them lowers the majorant by more, for its work, than all
- * work of the step has done on average (the marginal value theorem). The number is doubled where
- * they pay, else halved; with none, a trial is made now and then. Work is counted, never timed: the
- * same run takes the same steps everywhere. */
+/* Inner steps pay off as long as the last of them lowers the majorant by more per unit of work than
+ * the whole step does on average (the marginal value theorem). If they pay off, their number is
+ * doubled, otherwise halved; when it is zero, a trial is made now and then. Work is counted, not
+ * timed, so that runs are reproducible. */
 #include "lp/lp_inner.h"
 
 #include <stdbool.h>
 
-/* Runs that end soon take none, nor those that are near their end: there narrow widths count. */
+/* None in the first steps, since a run may end soon, nor when the gap is small, where narrow widths
+ * matter. */
 #define PLAIN_STEPS 32
 #define SMALL_GAP 0.01
 #define TRIAL 2
 #define MOST 64
 #define PAUSE 16
-/* Work in units of a plain filter of one bin: an inner step has one filter and three passes over
- * rows, a step one for each bin and about six passes. */
+/* Work in units of a plain filter of one bin: an inner step takes one filter and three passes over
+ * rows; a step, one filter per bin and about six passes. */
 #define INNER_WORK 4.0
 #define PASSES 6.0
 

@@ -6,15 +6,15 @@
 
 struct dcrf_lp_inner {
     size_t steps; /* of the LP, so far */
-    size_t count; /* inner steps of the next one; 0: none until the pause is over */
+    size_t count; /* inner steps of the next step; 0: none until the pause is over */
     size_t pause; /* steps until the next trial */
 };
 
-/* Those of the next step, with the gap that is left. */
+/* The number of inner steps of the next step, given the remaining gap. */
 size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, double relative_gap);
 
-/* What they brought: by how much the majorant was lower before and after the last but one. `bins`
- * are those of the ordered filter of the step. */
+/* Judge the inner steps by how far the majorant had fallen before and after the last but one.
+ * `bins` is the number of bins of the step's ordered filter. */
 void dcrf_lp_inner_judge(struct dcrf_lp_inner *inner, size_t count, size_t bins,
                          const double *decrease);
 

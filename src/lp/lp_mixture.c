@@ -1,9 +1,9 @@
-/* The best dual point is a mixture of all points on the way, some hundreds. What is kept are a few:
- * of neighbours with one epsilon, the two that weigh least become the point of their mean y. It is
- * not the mean of their points, but the line is straight where it is not clipped, and where both
- * are clipped to the same side the mean is so too: little is lost, and less with more parts
- * (docs/reference/certificate.md has figures). Every y is feasible, so what is kept proves what it
- * proves. */
+/* The best dual point is a mixture of all points so far, some hundreds. Only a few parts are kept:
+ * the two consecutive parts of equal epsilon with the least weight are replaced by the point of
+ * their mean y. This is not the mean of their points, but F is linear where it is not clipped, and
+ * if both are clipped on the same side, so is the mean: little is lost, and less with more parts
+ * (docs/reference/certificate.md has figures). Every y gives a feasible point, so the kept parts
+ * prove a valid bound of their own. */
 #include "lp/lp_mixture.h"
 
 #include "core/error.h"
@@ -60,7 +60,7 @@ static void drop(struct dcrf_lp_mixture *mixture, struct dcrf_dual **duals, size
     }
 }
 
-/* Part `at` becomes the mean of it and the next one. */
+/* Part `at` becomes the weighted mean of itself and the next one. */
 static void merge(struct dcrf_lp *lp, struct dcrf_dual **duals, size_t at) {
     const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
     float *into = lp->mixture.parts[at].y;
@@ -74,7 +74,7 @@ static void merge(struct dcrf_lp *lp, struct dcrf_dual **duals, size_t at) {
     drop(&lp->mixture, duals, at + 1);
 }
 
-/* Room for one more. */
+/* Make room for one more part. */
 static void make_room(struct dcrf_lp *lp, struct dcrf_dual **duals) {
     struct dcrf_lp_mixture *mixture = &lp->mixture;
     for (size_t k = mixture->count; k-- > 0;)

@@ -1,4 +1,4 @@
-/* What the LP's best dual point is a mixture of, for a certificate. */
+/* The parts that the LP's best dual point is mixed from, for a certificate. */
 #ifndef DCRF_LP_LP_MIXTURE_H
 #define DCRF_LP_LP_MIXTURE_H
 
@@ -8,15 +8,14 @@ struct dcrf_lp;
 
 #define DCRF_LP_MOST_PARTS 24
 
-/* alpha_ab:i = K_ab F(y_ai, y_bi), by the shape's line. */
+/* alpha_ab:i = K_ab F(y_ai, y_bi), with F the clipped line of the shape. */
 struct dcrf_lp_part {
     double epsilon;
     size_t bins;
     float *y; /* a block with the model's stride */
 };
 
-/* Parts in the order in which they came. How much of each is in a dual point say its part_weights.
- */
+/* Parts, oldest first. The part_weights of a dual point are their weights in it. */
 struct dcrf_lp_mixture {
     bool is_kept;
     size_t count;
@@ -26,8 +25,8 @@ struct dcrf_lp_mixture {
 dcrf_status dcrf_lp_mixture_init(struct dcrf_lp *lp, dcrf_error *error);
 void dcrf_lp_mixture_clear(struct dcrf_lp_mixture *mixture);
 
-/* `dual` is the point of y, and nothing else. *y is a block for that y, to be filled; NULL where
- * none is kept. */
+/* Make `dual` the point of a new part alone. *y is a block for the caller to fill with its y; NULL
+ * if no parts are kept. */
 dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
                                 const struct dcrf_pair_shape *shape, float **y, dcrf_error *error);
 

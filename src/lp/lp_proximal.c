@@ -6,12 +6,11 @@
  *
  *   y~ = P( y^k + lambda (A alpha + v - phi) )
  *
- * is both the primal point that belongs to (alpha, v) and minus the gradient of h. One Frank-Wolfe
- * step: s from the ordered filter at y~ with F = sign, and a vertex of the cliques' set, or the
- * projection of v - y~ / lambda onto it; then (alpha, v) moves towards s by delta. With D = (A
- * alpha
- * + v) - s, h'(delta) = -<D, y~(delta)>: a few projections find its root. The conservative step is
- * the first guess <D, y~> / (lambda |D|^2), the paper's. */
+ * is both the primal point of (alpha, v) and minus the gradient of h. One Frank-Wolfe step: s from
+ * the ordered filter at y~ with F = sign, and a vertex of the cliques' set, or the projection of v
+ * - y~ / lambda onto it; then (alpha, v) moves towards s by delta. With D = (A alpha + v) - s,
+ * h'(delta) = -<D, y~(delta)>: a few projections find its root. The conservative step of the paper
+ * is the first guess, <D, y~> / (lambda |D|^2). */
 #include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -63,7 +62,7 @@ static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_e
     return DCRF_OK;
 }
 
-/* All of it is the host's. */
+/* Everything is in host memory. */
 static dcrf_status fetch(struct dcrf_lp *lp, dcrf_error *error) {
     (void)lp, (void)error;
     return DCRF_OK;
@@ -151,8 +150,8 @@ static double sum_gap(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-/* phi'y~ - <s, y~>: the LP's objective at y~, but for pairs in one bin and, where s is a projection
- * or the clique vertex of the spread form, the difference to the true vertex. */
+/* phi'y~ - <s, y~>: the LP's objective at y~, except for pairs in the same bin and, if s is a
+ * projection or the clique vertex of the spread form, the difference from the true vertex. */
 static double sum_objective(void *context, size_t begin, size_t end) {
     const struct dcrf_lp *lp = context;
     const dcrf_model *model = lp->problem->model;
@@ -164,9 +163,9 @@ static double sum_objective(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-/* Projections that the exact step may take. */
+/* The most projections for the exact step. */
 #define TRIALS 8
-/* The step is exact when the slope has fallen to this part of what it was. */
+/* The step counts as exact when the slope has fallen to this fraction of its first value. */
 #define FLAT 0.02
 
 static double choose_delta(struct dcrf_lp *lp) {
@@ -179,7 +178,7 @@ static double choose_delta(struct dcrf_lp *lp) {
     const double guess = fmin(1, gap / (lp->proximal.lambda * squares));
     if (is_as_printed(lp))
         return guess;
-    /* y is free while the dual moves; slopes are those of -h. */
+    /* y serves as scratch memory here; the slopes are those of -h. */
     double low = 0, low_slope = gap, high = 1, at = guess;
     double high_slope = 0;
     bool has_high = false;

@@ -1,15 +1,15 @@
 /* A proof that a constant labelling is optimal, by potential flow.
  *
- * For every label i solve (D - K) u_i = phi_i - mean(phi_i), D = diag(K 1). Where max u_i - min u_i
- * <= 1, alpha_ab:i = K_ab (u_ai - u_bi) is feasible, A alpha = (D - K) u, and every reduced cost of
- * the label becomes mean(phi_i): the bound is the energy of the best constant labelling. Where the
- * spread is larger, u_i is scaled down to 1, which is feasible too and proves less.
+ * For every label i solve (D - K) u_i = phi_i - mean(phi_i), D = diag(K 1). If max u_i - min u_i <=
+ * 1, alpha_ab:i = K_ab (u_ai - u_bi) is feasible, A alpha = (D - K) u, and every reduced cost of
+ * the label becomes mean(phi_i): the bound is the energy of the best constant labelling. If the
+ * spread is larger, u_i is scaled down to a spread of 1, which is feasible too but proves less.
  *
  * Conjugate gradients with the preconditioner 1 / D, all labels together: one plain filter
  * application per iteration. K is smooth, so D - K has few eigenvalues away from D and a few dozen
- * iterations are enough. The recursion's residual only says when to look; what is claimed is
- * computed from u again, in double, where the rounding of (D - K) u costs nothing even for row sums
- * in the thousands. The gradients are a backend's (backend/backend.h). */
+ * iterations are enough. The recursion's residual only says when to check; the bound is recomputed
+ * from u in double, where the rounding of (D - K) u is negligible even for row sums in the
+ * thousands. The conjugate gradients run on a backend (backend/backend.h). */
 #include "lp/potential_flow.h"
 
 #include "backend/make.h"
@@ -23,11 +23,11 @@
 #define LOOK_EVERY 4
 /* Good enough: relative to the energy. */
 #define WANTED 2e-6
-/* The equations are solved when the residual, squared and preconditioned, has fallen by this. The
- * estimate itself rises and falls on the way and says nothing before the end. */
+/* The equations are solved when the squared preconditioned residual has fallen by this factor. The
+ * estimate itself fluctuates and means nothing before the end. */
 #define SOLVED 1e-12
 #define GRAIN 1024
-/* Labels taken through the operators in double at a time. */
+/* Labels per application of the operators in double. */
 #define DOUBLE_CHANNELS 8
 
 struct flow {
@@ -36,15 +36,15 @@ struct flow {
     dcrf_pool *pool;
     const struct dcrf_interrupt *interrupt;
     float *u;            /* block */
-    float *metric;       /* per variable: D, or a little where it is zero */
-    double *low, *scale; /* per label: the smallest u, and what brings its spread down to 1 */
+    float *metric;       /* per variable: D, but at least a small positive value */
+    double *low, *scale; /* per label: the smallest u, and the factor for a spread of 1 */
     const struct dcrf_backend_flow_methods *methods;
     dcrf_backend_flow *gradients;
 };
 
 /* ---- what it proves ------------------------------------------------------------------------- */
 
-/* Some labels in hand: `count` channels of doubles per variable. */
+/* The current labels: `count` channels of doubles per variable. */
 struct claim {
     struct flow *flow;
     double *pairwise; /* out */
@@ -67,7 +67,7 @@ static void fill_double(void *context, size_t begin, size_t end, size_t worker) 
         }
 }
 
-/* A alpha = D u - K u, and the reduced costs that it leaves. */
+/* A alpha = D u - K u, and the resulting reduced costs. */
 static void take_costs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct claim *c = context;
@@ -94,7 +94,7 @@ static dcrf_status claim_labels(struct claim *c, dcrf_error *error) {
     return status;
 }
 
-/* The flow as it was claimed, for certificates. */
+/* Replace u by the scaled potentials, for certificates. */
 static void fill_potentials(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct flow *flow = context;
@@ -105,14 +105,14 @@ static void fill_potentials(void *context, size_t begin, size_t end, size_t work
         }
 }
 
-/* Roundings to double on the way to a number of the flow: a sum of at most 2 n + 1000 terms of at
- * most the row sum, and what is made of it. */
+/* A bound on the roundings to double behind each number of the flow: a sum of at most 2 n + 1000
+ * terms, each at most the row sum, and the operations on it. */
 static double double_roundings(const struct flow *flow) {
     return 3 * (double)flow->model->variables + 2000;
 }
 
-/* What is proven by reduced costs `lowest`. The cliques' part of the zero point adds up to nothing
- * with the constant. */
+/* The bound that the reduced costs `lowest` prove. The cliques' part of the zero point and the
+ * constant cancel. */
 static double bound_of(const struct flow *flow, const double *lowest) {
     const size_t n = flow->model->variables;
     const double relative = double_roundings(flow) * 0x1p-53;
@@ -124,7 +124,7 @@ static double bound_of(const struct flow *flow, const double *lowest) {
     return sum - error_bound;
 }
 
-/* What the flow proves; nothing where it is interrupted. */
+/* Compute the proof; if interrupted, none. */
 static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_error *error) {
     const size_t n = flow->model->variables;
     double *memory = dcrf_allocate(n, (3 * DOUBLE_CHANNELS + 1) * sizeof *memory);
@@ -158,7 +158,7 @@ static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_
                                      .pairwise = pairwise,
                                      .roundings = 2 * double_roundings(flow) * DCRF_DOUBLE_ROUNDING,
                                      .bound = bound_of(flow, c.lowest)};
-        flow->u = NULL; /* the proof's now */
+        flow->u = NULL; /* the proof owns it now */
     } else {
         dcrf_release(pairwise);
     }
@@ -168,12 +168,12 @@ static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_
 
 /* ---- the attempt ---------------------------------------------------------------------------- */
 
-/* Is there nothing to be gained by more iterations? `first` is the residual at the start. */
+/* Would more iterations gain nothing? `first` is the initial residual. */
 static bool is_done(double missing, double constant_energy, double residual, double first) {
     return !(missing > WANTED * fabs(constant_energy)) || !(residual > SOLVED * first);
 }
 
-/* Find u, and its low and scale; *is_whole: unless it is interrupted. */
+/* Find u, and its low and scale; *is_whole stays false if interrupted. */
 static dcrf_status solve(struct flow *flow, double constant_energy, bool *is_whole,
                          dcrf_error *error) {
     double first, residual, estimate;
@@ -199,7 +199,7 @@ static dcrf_status attempt(struct flow *flow, double constant_energy, struct dcr
     return status == DCRF_OK && is_whole ? claim(flow, proof, error) : status;
 }
 
-/* Variables that nothing holds get a small weight in the preconditioner. */
+/* Uncoupled variables get a small value in the preconditioner. */
 static void make_metric(struct flow *flow) {
     const size_t n = flow->model->variables;
     double mean = 0;

@@ -1,4 +1,4 @@
-/* The proof for constant labellings, with memory of its own. */
+/* The proof for constant labellings; it allocates its own memory. */
 #ifndef DCRF_LP_POTENTIAL_FLOW_H
 #define DCRF_LP_POTENTIAL_FLOW_H
 
@@ -6,15 +6,14 @@
 #include "core/interrupt.h"
 
 struct dcrf_flow_proof {
-    float
-        *potentials; /* u in [0, 1], a block with the model's stride: alpha_ab = K_ab (u_a - u_b) */
-    double *pairwise; /* A alpha, likewise; the cliques' part is that of the zero point */
-    double roundings; /* of pairwise, as in struct dcrf_dual */
-    double bound;     /* what they prove */
+    float *potentials; /* u in [0, 1], with the model's stride: alpha_ab = K_ab (u_a - u_b) */
+    double *pairwise;  /* A alpha, with the model's stride; v is that of the zero point */
+    double roundings;  /* of pairwise, as in struct dcrf_dual */
+    double bound;      /* the lower bound that they prove */
 };
 
-/* Try to prove that the best constant labelling, of energy `constant_energy`, is optimal. Where it
- * is interrupted there may be no proof: then proof->pairwise is NULL. */
+/* Try to prove that the best constant labelling, of energy `constant_energy`, is optimal. If
+ * interrupted, there may be no proof: then proof->pairwise is NULL. */
 dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double constant_energy,
                                 const struct dcrf_interrupt *interrupt,
                                 struct dcrf_flow_proof *proof, dcrf_error *error);
