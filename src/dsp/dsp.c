@@ -1,5 +1,5 @@
-/* Choosing the table: what this build has, what this machine has, what DCRF_CPU and dcrf_cpu_limit
- * allow. */
+/* Choosing the table: what this build and this machine support, and what DCRF_CPU and
+ * dcrf_cpu_limit allow. */
 #include "dsp/dsp.h"
 
 #include "core/error.h"
@@ -10,7 +10,7 @@
 
 #define CPU_COUNT 5
 
-/* What this build has. */
+/* What this build supports. */
 static const struct dcrf_dsp *const tables[CPU_COUNT] = {
     [DCRF_CPU_C] = &dcrf_dsp_c,
 #ifdef DCRF_HAVE_NEON
@@ -29,8 +29,8 @@ static const struct dcrf_dsp *const tables[CPU_COUNT] = {
 
 static _Atomic(const struct dcrf_dsp *) in_use;
 
-/* Does this machine have what the files for `cpu` are compiled for (src/meson.build)? Every aarch64
- * has NEON, and a module of WebAssembly with vectors loads only where there are any. */
+/* Does this machine support what the files for `cpu` are compiled for (src/meson.build)? Every
+ * aarch64 has NEON, and a WebAssembly module with vectors loads only where they are supported. */
 static bool machine_has(dcrf_cpu cpu) {
 #ifdef __x86_64__
     if (cpu == DCRF_CPU_AVX2 || cpu == DCRF_CPU_AVX512)
@@ -58,7 +58,7 @@ const struct dcrf_dsp *dcrf_dsp(void) {
     const struct dcrf_dsp *table = atomic_load_explicit(&in_use, memory_order_acquire);
     if (table)
         return table;
-    /* A name that is unknown, or not available here, leaves the best. */
+    /* If the name is unknown, or not available here, use the best. */
     dcrf_cpu cpu;
     const bool is_named = dcrf_cpu_from_name(getenv("DCRF_CPU"), &cpu);
     table = dcrf_dsp_for(is_named && dcrf_dsp_for(cpu) ? cpu : dcrf_cpu_best());

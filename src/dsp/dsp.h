@@ -1,10 +1,10 @@
-/* The inner loops of the library, of the filters and of the softmax alike, behind a table for each
- * instruction set, of which one is chosen at run time.
+/* The inner loops of the library, both filters and softmax, in one table per instruction set; the
+ * table is chosen at run time.
  *
  * Tables are constant data: choosing one runs no code that is compiled for its set. Rows are
- * `width` floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so
- * that the sums of a row stay in registers. Runs and blurs take all multiples of four, and rows of
- * two floats as far as it is said below. */
+ * `width` floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES up to DCRF_DSP_WIDTH, so that the
+ * sums of a row stay in registers. Runs and blurs take any multiple of four, and rows of two floats
+ * where stated below. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
@@ -23,50 +23,50 @@
  *   splat   vertices row v += sum of weight * variables row a
  *   slice   variables row a = factor * sum of weight * vertices row v, or += that
  *
- * over the places of a run (the variables a) and its corners (the vertices v). The rows of a run
- * are loaded once for all of its variables. Or every variable is a run of its own, and `first` is
- * NULL: rows as short as two or four floats are loaded faster than runs are found to end. */
+ * over the places of a run (the variables a) and its corners (the vertices v). The vertex rows of a
+ * run are loaded once for all of its variables. Alternatively every variable is its own run, and
+ * `first` is NULL: rows as short as two or four floats load faster than the ends of runs are
+ * found. */
 struct dcrf_runs {
     size_t corners;
     const uint32_t *first;    /* the places of run r: first[r] .. first[r + 1] - 1 */
     const uint32_t *vertex;   /* runs x corners */
-    const uint32_t *variable; /* one per place; NULL with `first` */
+    const uint32_t *variable; /* one per place; NULL if `first` is */
     const float *weight;      /* places x corners */
-    size_t places;            /* in all: rows of variables are asked for ahead */
+    size_t places;            /* in total; for prefetching rows of variables */
     float *vertices;          /* rows of `width` floats */
-    size_t tails;             /* of rows in two pieces, in a ring */
+    size_t tails;             /* in a ring: offset of the second pieces of rows */
     float *variables;         /* rows `stride` apart; not written by a splat */
     size_t stride;
     size_t width;
     float factor;    /* of a slice */
     bool accumulate; /* in a slice */
     bool is_single;  /* in a ring: run r has one place, r */
-    bool is_near;    /* the variables are in a cache near by, or come one after the other: vertices
-                        are asked for ahead */
+    bool is_near;    /* the variables are in a nearby cache, or come in order: prefetch vertices */
 };
 
-/* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
- * second input where there is one; all rows are `width` floats apart. Rows of two floats have one
+/* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same for a
+ * second input if there is one; all rows are `width` floats apart. Rows of two floats have one
  * input. */
 struct dcrf_blur {
     const uint32_t *neighbour[2];
     const float *in[2]; /* in[1] = NULL: one input */
     float *out;
     size_t width;
-    size_t tails; /* of rows in two pieces, in a ring: there is one input then */
+    size_t tails; /* in a ring: offset of the second pieces of rows; then there is one input */
     float centre, side;
 };
 
 /* Points of a lattice from their features (filter/lattice/lattice_embed.c), DCRF_EMBED_POINTS at a
  * time, plane by plane: the coordinates and ranks of their simplices, and the weights of the
- * corners. `fits` is 0 where coordinates are too large; nothing else is said of such a point then.
- * All sets give the same bytes. */
+ * corners. `fits` is 0 where coordinates are too large; the other outputs for such a point are
+ * unspecified. All sets give the same bytes. */
 #define DCRF_EMBED_POINTS 16
 #define DCRF_EMBED_FEATURES 16
 struct dcrf_embed {
     size_t dimension;
     const double *factor; /* of each feature */
-    const float *feature; /* `dimension` planes; of all others there is one more */
+    const float *feature; /* `dimension` planes; all other arrays have one more */
     int32_t (*origin)[DCRF_EMBED_POINTS];
     int32_t (*rank)[DCRF_EMBED_POINTS];
     float (*weight)[DCRF_EMBED_POINTS];
@@ -74,9 +74,11 @@ struct dcrf_embed {
 };
 
 /* A symmetric convolution of neighbouring outputs, DCRF_CONVOLVE_ROWS of them at once:
- *   out row q = tap[0] in[radius + q] + sum_k tap[k] (in[radius + q - k] + in[radius + q + k]),  1
- * <= k <= radius. Rows come by pointer, 2 radius + `rows` rounded up to a multiple of
- * DCRF_CONVOLVE_ROWS of them, so that those beyond a border can be one row of zeros. */
+ *
+ *   out row q = tap[0] in[radius + q] + sum_k tap[k] (in[radius + q - k] + in[radius + q + k])
+ *
+ * for 1 <= k <= radius. Input rows are given by pointer, 2 radius + `rows` rounded up to a multiple
+ * of DCRF_CONVOLVE_ROWS of them, so that all those beyond a border can be the same row of zeros. */
 #define DCRF_CONVOLVE_ROWS 8
 struct dcrf_convolve {
     const float *const *in;
@@ -86,13 +88,13 @@ struct dcrf_convolve {
     float *out;
     size_t out_step;
     size_t rows;   /* of the output */
-    size_t floats; /* of a row: a multiple of DCRF_NARROW_LANES, and there may be many */
+    size_t floats; /* per row: a multiple of DCRF_NARROW_LANES, possibly large */
     float factor;
     bool accumulate;
-    /* What is read and written soon: asked for little by little, while there is something to do. */
+    /* What is read and written soon, prefetched gradually during the work. */
     const float *read_soon;
     const float *written_soon;
-    size_t floats_soon; /* of each; 0: neither */
+    size_t floats_soon; /* in each; 0: neither */
 };
 
 /* out row r = factor * scale[r] * in row r, or out += that. */
@@ -121,7 +123,7 @@ struct dcrf_histograms {
 };
 
 /* Some of the bins of the histograms that variables see: rows of `width` floats, a multiple of
- * DCRF_LANES, the bins `first` and on; what lies beyond the last bin is zero, in the table too. */
+ * DCRF_LANES, starting with bin `first`; entries beyond the last bin are zero, in the table too. */
 struct dcrf_view_of_bins {
     const float *values;
     size_t width, first;
@@ -157,16 +159,16 @@ struct dcrf_softmax {
     float *next;
 };
 
-/* A softmax of rows that is shared with labels outside of them:
+/* A softmax of rows whose normalization includes labels outside of them:
  *
  *   s = -unary - message, rows of `labels` floats
  *   q = exp(s) / (sum_i exp(s_i) + exp(rest)), its padding zero.
  *
  * `rest` (NULL: there are none) is the logarithm of the sum of exp(s) over the labels outside, and
- * `rest_top` the largest s of these, one per row. shift and scale (with rest only) are left such
- * that q = scale exp(s - shift). The largest q of each label is raised in peak (NULL: not wanted)
- * and that of the labels outside in *rest_peak. q may be the message where their strides are the
- * same. Instead of rows q can be written as planes, or not at all (q and q_planes NULL). */
+ * `rest_top` the largest s of these, one per row. shift and scale (with rest only) are set such
+ * that q = scale exp(s - shift). peak (NULL: not wanted) is raised to the largest q of each label,
+ * and *rest_peak to that of the labels outside. q may be the message if their strides are equal. q
+ * can instead be written as planes, or not at all (q and q_planes NULL). */
 struct dcrf_shared_softmax {
     size_t labels;
     size_t stride; /* of q: dcrf_padded(labels) */
@@ -176,8 +178,9 @@ struct dcrf_shared_softmax {
     const size_t *plane;
     size_t plane_step, eight_step;
     const float *message; /* NULL: zero */
-    float *total;         /* the sum of a row's messages, written; or NULL */
-    bool has_total; /* it is read instead, and the last label has what the others leave of it */
+    float *total;         /* output: the sum of each row's messages; or NULL */
+    bool has_total; /* total is input instead: the last label's message is what the others leave of
+                     * it */
     const float *rest, *rest_top;
     float *shift, *scale;
     float *q;
@@ -189,10 +192,10 @@ struct dcrf_shared_softmax {
 };
 #define DCRF_SOFTMAX_WORK(labels) (32 * ((labels) + 7))
 
-/* A window of mean shift (superpixel/mean_shift.c): the pixels of a picture whose position is
- * within the radius of the centre's, and whose colour differs from its by at most the root of
- * range_squared. Vectors may read 15 floats beyond the end of a row; what is there is no colour in
- * reach. Sums of DCRF_WINDOW_TERMS values of a plane must be exact in float. */
+/* A window of mean shift (superpixel/mean_shift.c): the pixels of an image whose position is within
+ * the radius of the centre, and whose colour differs from the centre's by at most the square root
+ * of range_squared. Vectors may read 15 floats beyond the end of a row; no colour there may be in
+ * range. Sums of DCRF_WINDOW_TERMS values of a plane must be exact in float. */
 #define DCRF_WINDOW_TERMS 1024
 
 struct dcrf_window {
@@ -206,7 +209,7 @@ struct dcrf_window_sums {
     double count, x, y, colour[3];
 };
 
-/* Corners of a run that follow each other. */
+/* Consecutive corners of a run. */
 struct dcrf_run_part {
     uint32_t run;
     uint16_t corner, corners;
@@ -219,26 +222,27 @@ struct dcrf_dsp {
     void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
-    /* A splat to some corners of runs: the same bits as if all were, wherever they go. */
+    /* Splat to some corners of runs only: bitwise the same sums as a splat to all of them. */
     void (*splat_parts)(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
                         size_t count);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
-    /* The same for the ring of a lattice. Rows of vertices with at least ring_piece floats (0:
-     * none) are in two pieces there: whole multiples of that, `width` rounded down to them from one
-     * row to the next, and what is left of all rows behind them, `tails` floats from the first. */
+    /* The same for the ring of a lattice. There, rows of vertices with at least ring_piece floats
+     * (0: none) are in two pieces: first the whole multiples of ring_piece, in rows of `width`
+     * rounded down to such a multiple; then the remainders of all rows, which begin at offset
+     * `tails`. */
     void (*splat_ring)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_ring)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*blur_ring)(const struct dcrf_blur *blur, size_t begin, size_t end);
     void (*convolve)(const struct dcrf_convolve *convolve);
     void (*scale)(const struct dcrf_scaling *scaling, size_t rows);
-    /* Replace each histogram by the table times it; there is a table. */
+    /* Replace each histogram by the table times it; the table is not NULL. */
     void (*weigh)(const struct dcrf_histograms *histograms, size_t begin, size_t end);
-    /* out[a] += sum_h F(a, h) values_a[h], seen from bin[a], or from fraction[a] of the way to the
+    /* out[a] += sum_h F(a, h) values_a[h], for a at bin[a], or fraction[a] of the way to the
      * next. */
     void (*read)(const struct dcrf_view_of_bins *view, const uint8_t *bin, const float *fraction,
                  float *out, size_t count);
     /* sum_b exp(-|f_b - query|^2 / 2) over `count` points stored plane by plane, `plane` floats
-     * apart. count is a multiple of 16; points at infinity count nothing. */
+     * apart. count is a multiple of 16; points at infinity contribute nothing. */
     double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query);
     /* Adds to sums[DCRF_SOFTMAX_SUMS]. */
@@ -249,16 +253,16 @@ struct dcrf_dsp {
      * The exponential is good to 3 ulp; 0 below exp(-87). */
     void (*negative_exponential)(const float *in, const float *shift, const float *scale,
                                  float *out, size_t count);
-    /* out[r] = ln sum_i exp(sign rows[r * labels + i]) for r < count, of finite numbers: a few
-     * roundings of the largest of them in double. */
+    /* out[r] = ln sum_i exp(sign rows[r * labels + i]) for r < count, of finite numbers; the error
+     * is a few double-precision roundings of the largest of them. */
     void (*log_sums)(const float *rows, size_t labels, size_t count, double sign, double *out);
-    /* The smallest of the first `labels` numbers of each row, and its place: the first of equals.
-     */
+    /* The smallest of the first `labels` numbers of each row, and its index: the first of
+     * equals. */
     void (*smallest)(const float *rows, size_t labels, size_t stride, size_t count, float *values,
                      uint16_t *places);
-    /* Of the pixels in a window; the same bits from all instruction sets. */
+    /* Sums over the pixels in a window; the same bits from all instruction sets. */
     void (*sum_window)(const struct dcrf_window *window, struct dcrf_window_sums *sums);
-    /* All pairs of two tiles. */
+    /* All pairs of variables of two tiles. */
     struct dcrf_pairs pairs;
     struct dcrf_pairs_double pairs_double;
 };
@@ -266,11 +270,10 @@ struct dcrf_dsp {
 /* The table in use. */
 const struct dcrf_dsp *dcrf_dsp(void);
 
-/* The table for one instruction set, for the test that compares them; NULL where it is not
- * available. */
+/* The table for one instruction set, for the test that compares them; NULL if unavailable. */
 const struct dcrf_dsp *dcrf_dsp_for(dcrf_cpu cpu);
 
-/* The tables, for dsp.c alone. */
+/* The tables, for dsp.c only. */
 extern const struct dcrf_dsp dcrf_dsp_c;
 extern const struct dcrf_dsp dcrf_dsp_neon;
 extern const struct dcrf_dsp dcrf_dsp_avx2;

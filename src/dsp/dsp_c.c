@@ -123,7 +123,7 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
         const float *row = view->values + a * view->width;
         float sum = 0;
         if (view->table) {
-            /* Where the fraction is zero the next node may not exist. */
+            /* If the fraction is zero, the next node may not exist. */
             const float *low = view->table + bin[a] * view->table_row + view->first;
             const float *high = fraction[a] > 0 ? low + view->table_row : low;
             for (size_t i = 0; i < view->width; i++)
@@ -152,7 +152,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     return sum;
 }
 
-/* s of one row into its message; returns the largest. */
+/* The logits s of one row, into its message; returns the largest. */
 static float softmax_logits(const struct dcrf_softmax *s, size_t r, double *energy) {
     const float *unary = s->unary + r * s->stride, *q = s->q + r * s->stride;
     float *message = s->message + r * s->stride;
@@ -255,7 +255,7 @@ static void log_sums(const float *rows, size_t labels, size_t count, double sign
     }
 }
 
-/* The smallest value of a row, as many at a time as go into a vector. */
+/* The smallest value of a row, several at a time so that the loop vectorizes. */
 static float smallest_value(const float *row, size_t count) {
     float lanes[DCRF_LANES], value = row[0];
     size_t i = 0;
@@ -271,7 +271,7 @@ static float smallest_value(const float *row, size_t count) {
     return value;
 }
 
-/* Where it is: the first of equals. */
+/* Its index: the first of equals. */
 static size_t place_of(float value, const float *row, size_t count) {
     size_t best = 0;
     while (best + 1 < count && row[best] != value)
@@ -288,8 +288,8 @@ static void smallest(const float *rows, size_t labels, size_t stride, size_t cou
     }
 }
 
-/* Vectors here too: every compiler that this builds with makes them of what the machine has; and
- * for embedding, below. */
+/* Vectors here, and for embedding below: every compiler that this builds with maps them to what the
+ * machine has. */
 #define WINDOW_LANES 4
 #include "dsp/dsp_window.h"
 

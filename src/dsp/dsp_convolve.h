@@ -1,6 +1,6 @@
 /* Convolution of rows with a symmetric kernel for one instruction set: a part of dsp_vector.h.
  *
- * Several outputs at once, so that a row that is loaded serves all of them. */
+ * Several outputs are computed at once, so that each row loaded serves all of them. */
 
 /* row += weight * (one + other) */
 INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
@@ -14,15 +14,16 @@ INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
         row->half = FMA(weight, one->half + other->half, row->half);
 }
 
-/* Outputs whose sums and windows are registers together: three vectors for each. */
+/* Outputs whose sums and windows fit in registers together: three vectors each. */
 #if DSP_LANES == 8
 #define WINDOW_ROWS 4
 #else
 #define WINDOW_ROWS 8
 #endif
 
-/* A tap of all outputs: `turn` of the windows' turns, of which WINDOW_ROWS bring every row back to
- * its register. Rows stay where they are: what turns is the place that an output looks at. */
+/* The state of the outputs computed together. Rows stay in their registers: each turn, which adds
+ * one tap to all outputs, shifts the register that an output reads, and WINDOW_ROWS turns restore
+ * the first assignment. */
 struct windows {
     struct row before[WINDOW_ROWS], after[WINDOW_ROWS], sum[WINDOW_ROWS];
     const float *const *next_before, *const *next_after;
@@ -39,7 +40,7 @@ INLINE void turn_windows(struct windows *w, float tap, size_t turn, size_t wide,
 }
 
 /* From the outermost taps inwards: the windows of rows before and after the outputs move by one row
- * a tap, so that two loads serve all outputs. `at` is where in the rows the vectors lie. */
+ * per tap, so that two loads serve all outputs. `at` is the offset of the vectors in the rows. */
 INLINE void convolve_rows(const struct dcrf_convolve *c, size_t first, size_t at, size_t wide,
                           size_t tail) {
     const size_t radius = c->radius;
@@ -72,8 +73,8 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t first, size_t at
 }
 
 OPTIONAL void convolve(const struct dcrf_convolve *given) {
-    const struct dcrf_convolve copy = *given, *c = &copy;       /* which no store can change */
-    const size_t soon = c->floats_soon * WINDOW_ROWS / c->rows; /* in each turn */
+    const struct dcrf_convolve copy = *given, *c = &copy;       /* no store can alias it */
+    const size_t soon = c->floats_soon * WINDOW_ROWS / c->rows; /* per iteration */
     for (size_t first = 0, asked = 0; first < c->rows; first += WINDOW_ROWS) {
         size_t at = 0;
         for (const size_t until = asked + soon; asked < until; asked += 16) {

@@ -1,21 +1,18 @@
 /* From feature vectors to their simplices (filter/lattice/lattice_embed.c has the mathematics),
  * several at a time: written once with the compilers' vector extension.
  *
- * The including file defines EMBED_LANES (4, 8 or 16 floats to a vector) and INLINE. Here nothing
- * is a fused multiply-add: which simplex holds a point is decided by rounding, so every set has to
- * round alike.
+ * The including file defines EMBED_LANES (4, 8 or 16 floats per vector) and INLINE. No multiply-add
+ * is fused here: rounding decides which simplex holds a point, so every set has to round alike.
  *
- * A rank is counted by comparing all pairs. Where a program for one point adds what a coordinate
- * gives to the two corners that its rank says, here the shares are brought into the order of their
- * ranks by masks, and a corner gets the difference of two that follow each other: the same two
- * terms, so the same rounding. */
+ * Ranks are counted by comparing all pairs. Where scalar code would add the share of a coordinate
+ * to the two corners given by its rank, here masks sort the shares by rank, and a corner gets the
+ * difference of two consecutive ones: the same two terms, so the same rounding. */
 #define MOST_COORDINATES (DCRF_EMBED_FEATURES + 1)
-/* Coordinates beyond this are refused: those of vertices and their neighbours must fit in 32 bits.
- */
+/* Larger coordinates are refused: those of vertices and their neighbours must fit in 32 bits. */
 #define LARGEST_COORDINATE 1073741824
 
-/* Call body(embed, d, at) with the usual numbers of features as constants, so that the loops
- * unroll, for all points. */
+/* For all points, call body(embed, d, at) with common numbers of features as constants, so that the
+ * loops unroll. */
 #define FOR_DIMENSION(body, embed, step)                                                           \
     for (size_t at = 0; at < DCRF_EMBED_POINTS; at += (step))                                      \
         switch ((embed)->dimension) {                                                              \
@@ -45,8 +42,8 @@ INLINE floats pick(integers mask, floats yes, floats no) {
     return (floats)((mask & (integers)yes) | (~mask & (integers)no));
 }
 
-/* To the nearest whole number, halves to the even one: adding 2^23 with the sign of the number
- * leaves no room for a fraction. */
+/* Round to the nearest integer, ties to even: adding 2^23 with the sign of the number leaves no
+ * room for a fraction. */
 INLINE floats round_to_even(floats value) {
     const integers sign = (integers)value & INT32_MIN;
     const floats magnitude = (floats)((integers)value & INT32_MAX);
@@ -93,7 +90,7 @@ INLINE void embed_floats(const struct dcrf_embed *embed, size_t d, size_t at) {
         const integers step = ((rank[i] < 0) & all) - ((rank[i] >= all) & all);
         rank[i] += step;
         origin[i] += step;
-        /* Far out the sum of the roundings need not be what it is in exact numbers. */
+        /* Far from the origin rounding errors can put a rank out of range. */
         fits &= (rank[i] >= 0) & (rank[i] < all);
     }
 
@@ -148,7 +145,7 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
         fits &= (doubles)((long_integers)difference[i] & INT64_MAX) < (double)LARGEST_COORDINATE;
     for (size_t i = 0; i <= d; i++) {
         difference[i] = (doubles)((long_integers)difference[i] & fits);
-        /* Rounding by truncation of a shifted value: away from zero for halves. */
+        /* Round by truncating a shifted value: halves away from zero. */
         const doubles quotient = difference[i] * per_corner;
         const doubles half =
             (doubles)(((quotient < 0) & INT64_MIN) | (long_integers)((doubles){0} + 0.5));
@@ -164,8 +161,8 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
             rank[i] -= smaller;
             rank[j] += 1 + smaller;
         }
-    /* Walk back to the hyperplane: the coordinates with the largest (or smallest) difference give
-     * way. */
+    /* Return to the hyperplane by adjusting the coordinates with the largest (or smallest)
+     * difference. */
     for (size_t i = 0; i <= d; i++) {
         rank[i] += excess;
         const long_integers below = rank[i] < 0, beyond = rank[i] >= all;
@@ -187,7 +184,7 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
     }
     doubles weight = share[d] + (1 + ((doubles){0} - share[0]));
     for (size_t k = 0; k <= d; k++) {
-        /* Far from the origin rounding can leave less than nothing to a corner. */
+        /* Far from the origin rounding can make a weight negative. */
         const few_floats positive =
             __builtin_convertvector((doubles)((weight > 0) & (long_integers)weight), few_floats);
         const few_integers origin_k = __builtin_convertvector(origin[k], few_integers);

@@ -3,10 +3,10 @@
  *   FMA(a, b, c)     a b + c    rounded once
  *   FNMA(a, b, c)    c - a b
  *
- * b is a vector; a and c are vectors of its type, or numbers for all of its places. Everything is
- * compiled without contraction: what is fused stands in the source, so that loops that promise the
- * same bytes keep that with every compiler. Where there is no such instruction, in WebAssembly,
- * there are two roundings. */
+ * b is a vector; a and c are vectors of its type, or scalars for all lanes. Everything is compiled
+ * without contraction: only what is fused in the source is fused, so that loops that promise the
+ * same bytes give them with every compiler. WebAssembly has no such instruction and rounds
+ * twice. */
 typedef float floats_4 __attribute__((vector_size(16)));
 typedef float floats_8 __attribute__((vector_size(32)));
 typedef double doubles_2 __attribute__((vector_size(16)));
@@ -68,7 +68,7 @@ FMA_FUNCTIONS(doubles_2, a *b + c, c - a * b)
     name##_floats_4, floats_8 : name##_floats_8, doubles_2 : name##_doubles_2
 #endif
 
-/* A number less a vector of zeros is the number in all places. */
+/* A scalar minus a vector of zeros is the scalar in all lanes. */
 #define IN_ALL(number, vector) ((number) - (__typeof__(vector)){0})
 #define FMA(a, b, c) _Generic((b), FMA_CASES(fma))(IN_ALL(a, b), b, IN_ALL(c, b))
 #define FNMA(a, b, c) _Generic((b), FMA_CASES(fnma))(IN_ALL(a, b), b, IN_ALL(c, b))

@@ -1,6 +1,6 @@
 /* Histograms of the ordered filter for one instruction set: a part of dsp_vector.h. */
 
-/* Rows of histograms are whole eights; the vectors here are at most that long. */
+/* Rows of histograms are multiples of eight floats; the vectors here are at most that long. */
 #if DSP_LANES == 4
 #define HISTOGRAM_LANES 4
 #else
@@ -15,7 +15,7 @@ INLINE bins_vector load_bins(const float *at) {
     return value;
 }
 
-/* By columns of the antisymmetric table, which are its rows negated: no sum across a vector. */
+/* By columns of the antisymmetric table, which are its negated rows: no sum across a vector. */
 #define WEIGH_VECTORS 4
 INLINE void weigh_block(const struct dcrf_histograms *h, const float *row, float *seen, size_t at,
                         size_t vectors) {
@@ -65,7 +65,7 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
         const float *row = view->values + a * view->width;
         bins_vector sum = {0};
         if (view->table) {
-            /* Where the fraction is zero the next node may not exist. */
+            /* If the fraction is zero, the next node may not exist. */
             const float *low = view->table + bin[a] * view->table_row + view->first;
             const float *high = fraction[a] > 0 ? low + view->table_row : low;
             for (size_t i = 0; i < view->width; i += HISTOGRAM_LANES) {

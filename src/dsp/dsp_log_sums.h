@@ -3,8 +3,7 @@
 
 typedef float log_floats __attribute__((vector_size(PAIR_LANES * sizeof(float))));
 
-/* Numbers from place i of a row on; where fewer than PAIR_LANES are left, those that count for
- * nothing come first. */
+/* A vector of the numbers of a row from index i on; spare lanes contribute nothing. */
 INLINE pair_double_vector log_terms(const float *row, size_t i, size_t labels, double sign) {
     const double nothing = -(double)FLT_MAX;
     log_floats value;
@@ -22,7 +21,7 @@ INLINE pair_double_vector log_terms(const float *row, size_t i, size_t labels, d
     return wide;
 }
 
-/* Some rows together: one alone would wait for its polynomials. */
+/* Several rows together: a single one would stall on the latency of its polynomials. */
 INLINE void log_sums_of_rows(const float *rows, size_t labels, size_t count, double sign,
                              double *out) {
     const double log2_e = 0x1.71547652b82fep0;

@@ -1,4 +1,4 @@
-/* The loops over pairs (pairs.h) for one instruction set and one type of numbers: a part of
+/* The loops over pairs (pairs.h) for one instruction set and one floating-point type: a part of
  * dsp_vector.h, which defines REAL, INTEGER (of the same size), PAIR_LANES, LINE (the struct), NAME
  * (of a function or type), and the terms of the polynomial. */
 
@@ -6,7 +6,7 @@ typedef REAL NAME(vector) __attribute__((vector_size(PAIR_LANES * sizeof(REAL)))
 typedef INTEGER NAME(integers) __attribute__((vector_size(PAIR_LANES * sizeof(REAL))));
 #define VECTOR NAME(vector)
 #define INTEGERS NAME(integers)
-/* Vectors to a row of a tile. */
+/* Vectors per row of a tile. */
 #define ROW_VECTORS (DCRF_TILE / PAIR_LANES)
 
 INLINE VECTOR NAME(load)(const REAL *at) {
@@ -21,7 +21,7 @@ INLINE void NAME(store)(REAL *at, VECTOR value) {
 
 /* ---- kernel values -------------------------------------------------------------------------- */
 
-/* 2^x for x <= 0, at least 2^-126. Adding MAGIC rounds to an integer, which is then in the lowest
+/* 2^x for x <= 0, at least 2^-126. Adding MAGIC rounds to an integer, which then is in the lowest
  * bits; the fraction is exact. */
 INLINE VECTOR NAME(power)(VECTOR x) {
     x = LARGER(x, (VECTOR){0} - 126);
@@ -35,10 +35,10 @@ INLINE VECTOR NAME(power)(VECTOR x) {
     return (VECTOR)((INTEGERS)p + ((INTEGERS)shifted << MANTISSA_BITS));
 }
 
-/* Vectors of one row that are computed together, so that features of b are read once for them. */
+/* Vectors of one row computed together, so that features of b are read once for all of them. */
 #define VALUE_VECTORS 2
 
-/* The values of b's variable j with the vectors of a from place v on. */
+/* The values of b's variable j with the vectors of a from position v on. */
 INLINE void NAME(values_at)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
                             size_t v, size_t j, size_t groups, const size_t *size, VECTOR *value) {
     VECTOR exponent[VALUE_VECTORS] = {{0}};
@@ -65,7 +65,7 @@ INLINE void NAME(values_at)(const struct dcrf_metric *metric, const REAL *a, con
         value[q] = NAME(power)(exponent[q]);
 }
 
-/* Constants for the usual groups: two or three coordinates alone, and with three colours. */
+/* Constants for the common groups: two or three coordinates alone, and with three colours. */
 #define BY_GROUPS(function, ...)                                                                   \
     do {                                                                                           \
         const size_t *size_ = metric->size;                                                        \
@@ -101,8 +101,8 @@ static void NAME(values)(const struct dcrf_metric *metric, const REAL *a, const 
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* Sums that stay in registers: 2 vectors of variables by PRODUCT_CHANNELS channels, so that a
- * number that is spread over a vector serves two. */
+/* Sums that stay in registers: 2 vectors of variables by PRODUCT_CHANNELS channels, so that each
+ * broadcast number is used twice. */
 #if PAIR_LANES * 4 >= 16 && !defined(__AVX512F__) && !defined(__aarch64__)
 #define PRODUCT_CHANNELS 5
 #else
@@ -168,7 +168,7 @@ static void NAME(product)(const REAL *kernel, const REAL *in, REAL *out, size_t 
 
 /* ---- transposing and adding up -------------------------------------------------------------- */
 
-/* The lower and the upper halves of two vectors, alternating. */
+/* Interleave the lower or the upper halves of two vectors. */
 #if PAIR_LANES == 2
 #define LOWER(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define UPPER(a, b) __builtin_shufflevector(a, b, 1, 3)
@@ -185,7 +185,7 @@ static void NAME(product)(const REAL *kernel, const REAL *in, REAL *out, size_t 
     __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #endif
 
-/* Alternating vectors i and i + PAIR_LANES / 2 into 2 i and 2 i + 1, log2(PAIR_LANES) times,
+/* Interleaving vectors i and i + PAIR_LANES / 2 into 2 i and 2 i + 1, log2(PAIR_LANES) times,
  * transposes. */
 static void NAME(transpose)(const REAL *kernel, REAL *transposed) {
     for (size_t i = 0; i < DCRF_TILE; i += PAIR_LANES)
@@ -211,7 +211,8 @@ static void NAME(transpose)(const REAL *kernel, REAL *transposed) {
         }
 }
 
-/* The sums over each of PAIR_LANES vectors, as one vector: the same steps, adding up the two. */
+/* The sum over each of PAIR_LANES vectors, as one vector: the same steps, adding the two
+ * results. */
 INLINE VECTOR NAME(totals)(const VECTOR *of) {
     VECTOR row[PAIR_LANES];
 #pragma GCC unroll 16
@@ -302,7 +303,7 @@ static void NAME(add)(const REAL *in, double *sums, size_t count) {
 
 /* ---- the clipped line ----------------------------------------------------------------------- */
 
-/* As many tiles a at once as registers hold: y and a sum for each of their vectors. */
+/* As many tiles a at once as fit in registers: y and a sum for each of their vectors. */
 #if defined(__AVX512F__)
 #define LINE_VECTORS 8
 #elif defined(__aarch64__)

@@ -1,4 +1,4 @@
-/* The loops over pairs in plain C, for one type of numbers: included by dsp_c.c with REAL, LINE
+/* The loops over pairs in plain C, for one floating-point type: included by dsp_c.c with REAL, LINE
  * (the struct), POWER (2^x) and NAME (of a function) defined. */
 
 static REAL NAME(value)(const struct dcrf_metric *metric, const REAL *a, const REAL *b) {
@@ -12,7 +12,7 @@ static REAL NAME(value)(const struct dcrf_metric *metric, const REAL *a, const R
         }
         exponent += (REAL)metric->weight[g] * squared;
     }
-    /* As the other sets do: what is smaller counts nothing. */
+    /* As in the other sets: smaller values are negligible. */
     return POWER(exponent < 126 ? -exponent : -126);
 }
 

@@ -1,14 +1,14 @@
 /* Splatting, blurring and slicing in a ring (filter/lattice/lattice_ring.c) for one instruction
- * set: a part of dsp_vector.h, for vectors as long as a line of the cache.
+ * set: a part of dsp_vector.h, for vectors as long as a cache line.
  *
- * Rows of vertices are in two pieces: whole vectors, which are lines of the cache then, and behind
- * those of all rows what is left of them. A row of 20 floats in one piece lies across two lines,
- * and so does its vector of 16 three times out of four, which costs the stores of a splat most.
+ * Rows of vertices are in two pieces: whole vectors, which then are cache lines, and behind those
+ * of all rows the remainders. A row of 20 floats in one piece spans two cache lines, and so does
+ * its vector of 16 three times out of four, which hurts the stores of a splat most.
  *
- * Here nothing else uses the caches, so rows of variables are asked for ahead, and those of
- * vertices, which are near, are not. */
+ * Nothing else uses the caches here, so rows of variables are prefetched, and those of vertices,
+ * which are near, are not. */
 #define RING_PIECE DSP_LANES
-/* Places between the one that is read and the one whose row is asked for, in the next layer too. */
+/* Prefetch distance in places, reaching into the next layer too. */
 #define RING_AHEAD 96
 
 /* Where the pieces of a row are. */
@@ -20,7 +20,7 @@ INLINE float *last_piece(float *rows, size_t tails, size_t row, size_t tail) {
     return rows + tails + row * tail * HALF_LANES;
 }
 
-/* Prefetch the row of a variable, or of the last one. */
+/* Prefetch the row of the variable at a place, or at the last one. */
 INLINE void ask_for_place(const struct dcrf_runs *runs, size_t place, size_t last, size_t width) {
     const size_t variable = runs->variable[place < last ? place : last];
     ask_for(runs->variables + variable * runs->stride, width, true);
@@ -81,9 +81,9 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     }
 }
 
-/* Runs with `count` corners, `step` at a time. The usual counts are constants, which is said of the
- * copy too; runs with three are those of a spatial kernel, whose small widths leave each variable
- * by itself. */
+/* Runs with `count` corners, `step` at a time. The usual counts are constants, and are assigned to
+ * the copy for the compiler to see; runs with three corners are those of a spatial kernel, whose
+ * small widths make each variable its own run. */
 #define PIECES_LOOP(work, runs, begin, end, count, step, is_single, wide, tail)                    \
     for (size_t run = (begin); run < (end); run++) {                                               \
         for (size_t corner = 0; corner < (count); corner += (step))                                \
@@ -114,7 +114,7 @@ INLINE void slice_all_pieces(const struct dcrf_runs *given, size_t begin, size_t
 
 INLINE void blur_pieces(const struct dcrf_blur *given, size_t begin, size_t end, size_t wide,
                         size_t tail) {
-    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    const struct dcrf_blur copy = *given, *b = &copy; /* no store can alias it */
     for (size_t v = begin; v < end; v++) {
         struct row sum;
         row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, 0);

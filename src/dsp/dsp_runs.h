@@ -1,8 +1,8 @@
 /* Splatting and slicing by runs for one instruction set: a part of dsp_vector.h.
  *
- * A block is so many floats of a row that those of RUN_CORNERS corners are registers together: the
- * whole row with 32 registers of 16 lanes, 16 floats with 16 of 8. A simplex with more corners
- * takes several turns. */
+ * A block is as many floats of a row as let those of RUN_CORNERS corners fit in registers together:
+ * the whole row with 32 registers of 16 lanes, 16 floats with 16 registers of 8. A simplex with
+ * more corners takes several passes. */
 #if DSP_LANES == 16
 #define RUN_BLOCK DCRF_DSP_WIDTH
 #elif DSP_LANES == 8
@@ -12,10 +12,10 @@
 #endif
 #define RUN_CORNERS 6
 #define RUN_SUMS (DSP_LANES == 16 ? 2 : 1)
-/* Places between the one that is read and the one whose row is asked for. */
+/* Prefetch distance for rows of variables, in places. */
 #define RUN_AHEAD 64
 
-/* Prefetch the row of a variable. */
+/* Prefetch the row of the variable at a place. */
 INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t width) {
     if (place >= runs->places)
         return;
@@ -23,8 +23,8 @@ INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t width
     ask_for(row, width, true);
 }
 
-/* Runs between the one that is worked on and the one whose vertices are asked for, where variables
- * are near: both ends of a row, which lies in two lines of the cache most often. */
+/* Prefetch distance for vertices, in runs, if variables are near. Both ends of a row are
+ * prefetched: it usually spans two cache lines. */
 #define VERTICES_AHEAD 12
 
 INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t end, size_t width) {
@@ -39,7 +39,7 @@ INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t en
     }
 }
 
-/* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
+/* For one run: the block at `at` of the rows of `corners` corners, from `corner` on. */
 INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
     const size_t last = runs->first[run + 1];
@@ -61,8 +61,8 @@ INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
         row_add_to(&sum[k], runs->vertices + vertex[k] * runs->width + at, wide, tail);
 }
 
-/* The same. Where there are registers for two sums corners come in two, since one would wait for
- * its own additions. */
+/* The same for slicing. If there are registers for two sums, corners alternate between them: a
+ * single sum would stall on the latency of its additions. */
 INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
@@ -102,7 +102,7 @@ INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
             }                                                                                      \
         }
 
-/* The whole rows of the runs with 16 lanes, else one block after the other. */
+/* With 16 lanes whole rows of the runs, else block by block. */
 #define FOR_RUNS(work, runs, begin, end, wide, tail)                                               \
     const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : (runs)->width;             \
     for (size_t run = (begin); run < (end); run++) {                                               \
@@ -132,8 +132,8 @@ INLINE void splat_loop(const struct dcrf_runs *runs, size_t begin, size_t end, s
 INLINE void slice_loop(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
                        size_t tail){FOR_RUNS(slice_run, runs, begin, end, wide, tail)}
 
-/* Copies, which no store can change as far as the compilers can tell. With 16 lanes what is asked
- * in the loops of the usual lattices, of two features and of five, is a constant in them. */
+/* Local copies, which the compiler can tell no store aliases. With 16 lanes the parameters of the
+ * usual lattices, of two features and of five, are constants in the loops. */
 #define HAS_CONSTANTS(runs)                                                                        \
     (DSP_LANES == 16 && (runs)->is_near && ((runs)->corners == 3 || (runs)->corners == RUN_CORNERS))
 
@@ -178,7 +178,7 @@ INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, s
         slice_usual(runs, begin, end, RUN_CORNERS, false, wide, tail);
 }
 
-/* Every variable a run of its own: rows of two floats or four; and longer ones. */
+/* Every variable its own run: rows of two floats or four; and longer ones. */
 #include "dsp/dsp_singles.h"
 
 #define IS_SHORT(runs) ((runs)->width <= HALF_LANES)
@@ -226,7 +226,7 @@ INLINE void slice_short(const struct dcrf_runs *given, size_t begin, size_t end,
     }
 }
 
-/* With the usual numbers of corners as constants. */
+/* With the usual corner counts as constants. */
 #define FOR_SHORT(body, runs, begin, end)                                                          \
     switch ((runs)->width == PAIR ? (runs)->corners : SHORT_FOURS + (runs)->corners) {             \
     case 3:                                                                                        \
@@ -275,10 +275,10 @@ OPTIONAL void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end)
 
 /* ---- parts of runs -------------------------------------------------------------------------- */
 
-/* Parts between the one that is worked on and the one whose rows of variables are asked for. */
+/* Prefetch distance for rows of variables, in parts. */
 #define PARTS_AHEAD 8
 
-/* The block at `at` of the corners of a part, as many at a time as there are registers for. */
+/* The block at `at` of the corners of a part, as many at a time as fit in registers. */
 INLINE void splat_part(const struct dcrf_runs *runs, const struct dcrf_run_part *part, size_t at,
                        size_t wide, size_t tail) {
     for (size_t corner = part->corner, left = part->corners; left > 0;) {

@@ -1,25 +1,25 @@
 /* The shared softmax of sixteen rows at a time, with 32 registers of 16 lanes: a part of
  * dsp_shared_softmax.h, for rows without labels outside.
  *
- * As there each label is a vector, so that nothing goes across one. The energies of up to 24 labels
- * are registers until they are probabilities; those of more are in memory from one step to the
- * next. Rows are transposed by blocks of eight labels. How many labels the last block has is asked
- * where it is worked on, and is the same for all rows. */
+ * As there, each label is a vector, so that nothing goes across lanes. The energies of up to 24
+ * labels stay in registers until they are probabilities; with more labels they go through memory
+ * between steps. Rows are transposed in blocks of eight labels. The number of labels in the last
+ * block is tested where that block is processed, and is the same for all rows. */
 
 #define BLOCK 8
-/* Blocks whose vectors are registers. */
+/* Blocks whose vectors fit in registers. */
 #define MOST_BLOCKS 3
 #define UNROLL_BLOCKS _Pragma("GCC unroll 3")
-/* Eights of rows between those that are worked on and those whose unary energies are asked for, in
- * the second-level cache: in the first they would drive out what is worked on. */
+/* Prefetch distance for unary energies, in groups of eight rows; into the second-level cache,
+ * because in the first they would evict the working set. */
 #define UNARY_EIGHTS_AHEAD 12
 
-/* Energies beyond this are taken down to their lowest first. */
+/* If the lowest energy is larger than this in size, it is subtracted first. */
 #define LARGE_ENERGY 1e6f
 
-/* exp(low - energy), but for a factor that is the same for all labels: of their lowest energy in
- * base two what counts is that it is the same number for all, unless it is so large that its last
- * digit is more than a few binary orders. */
+/* exp(low - energy), up to a factor common to all labels: the rounding of the lowest energy in base
+ * two does not matter, as it is the same for all labels, unless the energy is so large that its
+ * last digit is worth more than a few binary orders. */
 INLINE wide_vector sixteen_exponentials(wide_vector energy, wide_vector low_in_base_two) {
     const wide_vector y = FNMA(TO_BASE_TWO, energy, low_in_base_two);
     const __m512 k = _mm512_roundscale_ps((__m512)y, _MM_FROUND_TO_NEAREST_INT);
@@ -32,7 +32,7 @@ INLINE bool is_large(wide_vector low) {
     return _mm512_cmp_ps_mask(size, _mm512_set1_ps(LARGE_ENERGY), _CMP_GT_OQ) != 0;
 }
 
-/* The lanes of four vectors, each as a matrix of four by four, transposed. */
+/* Transpose the lanes of four vectors, each as a matrix of four by four. */
 INLINE void transpose_lanes(wide_vector *v) {
     const __m512 low = _mm512_unpacklo_ps((__m512)v[0], (__m512)v[1]);
     const __m512 high = _mm512_unpackhi_ps((__m512)v[0], (__m512)v[1]);
@@ -99,20 +99,20 @@ INLINE void raise_peaks(const struct dcrf_shared_softmax *s, const wide_vector *
 
 /* ---- more than four labels ------------------------------------------------------------------- */
 
-/* What is the same for all rows: constants in each copy of the loop but the last block's labels. */
+/* Properties common to all rows: constants in each copy of the loop, except for `left`. */
 struct sixteens_kind {
     size_t blocks;
     size_t left;  /* labels in the last block */
     bool sums_up; /* there is a total */
 };
 
-/* Is there such a label in the block at `at`? */
+/* Is there a label i in the block at `at`? */
 INLINE bool has_label(struct sixteens_kind kind, size_t at, size_t i) {
     return at + BLOCK < kind.blocks * BLOCK || i < kind.left;
 }
 
-/* The energies unary + message of the rows r .. r + 15; returns the lowest. Of the unary energies
- * two labels are in one line of the cache, so that each asks for one line of those to come. */
+/* The energies unary + message of the rows r .. r + 15; returns the lowest. A cache line holds the
+ * unary energies of two labels, so each label prefetches one line. */
 INLINE wide_vector sixteen_energies(const struct dcrf_shared_softmax *s, size_t r,
                                     struct sixteens_kind kind, wide_vector *value) {
     const size_t stride = kind.blocks * BLOCK;
@@ -219,8 +219,8 @@ INLINE void sixteens(const struct dcrf_shared_softmax *s, size_t rows, bool sums
 
 /* ---- up to four labels ---------------------------------------------------------------------- */
 
-/* Sixteen rows of four floats, which follow each other, as four vectors, and back: four rows are
- * one vector, so that the lanes are transposed too. */
+/* Sixteen consecutive rows of four floats as four vectors, and back: four rows are one vector, so
+ * the lanes are transposed too. */
 INLINE wide_vector transpose_rows(wide_vector v) {
     const __m512i index = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return (wide_vector)_mm512_permutexvar_ps(index, (__m512)v);
@@ -302,7 +302,7 @@ INLINE void fewest_sixteens(const struct dcrf_shared_softmax *s, size_t rows, si
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* All whole sixteens; returns how many rows that are. */
+/* All full groups of sixteen rows; returns the number of rows done. */
 static size_t shared_sixteens(const struct dcrf_shared_softmax *s, size_t rows) {
     switch (s->labels) {
     case 1:

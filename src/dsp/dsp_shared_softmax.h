@@ -1,13 +1,13 @@
 /* The shared softmax and the exponential of arrays for one instruction set: a part of dsp_vector.h.
  *
- * Eight rows are worked on at once, one vector of 8 per label: no sum or maximum goes across a
- * vector, and padding costs nothing. Rows of the message and of q are transposed by blocks of four
- * labels on the way; unary energies come as planes. Where there are vectors of 16 the usual updates
- * take sixteen rows at once instead (dsp_shared_sixteens.h). */
+ * Eight rows are processed at once, with one vector of 8 per label: no sum or maximum goes across a
+ * vector, and padding costs nothing. Rows of the message and of q are transposed on the way in
+ * blocks of four labels; unary energies come as planes. With vectors of 16 the usual updates take
+ * sixteen rows at once instead (dsp_shared_sixteens.h). */
 
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
-/* Across a vector by halves, which the compilers turn into a few instructions. */
+/* Reductions across a vector go by halves, which compilers turn into a few instructions. */
 INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
     *low = LOW_HALF(v);
     *high = HIGH_HALF(v);
@@ -59,18 +59,18 @@ INLINE tail_vector smaller(tail_vector a, tail_vector b) {
 #endif
 }
 
-/* 2^f for |f| <= 1/2 by a polynomial of degree 5 that is best in relative error, 7.5e-8. */
+/* 2^f for |f| <= 1/2 by the polynomial of degree 5 with the least relative error, 7.5e-8. */
 #define POWER(f)                                                                                   \
     FMA(FMA(FMA(FMA(FMA(1.3276471e-3f, f, 9.675541e-3f), f, 5.550713e-2f), f, 2.402212e-1f), f,    \
             6.9314694e-1f),                                                                        \
         f, 1.0000001f)
 #define TO_BASE_TWO 1.44269504f
 
-/* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k whole and |f| <= 1/2. The rounding of log2(e)
- * adds 1.4e-8 |x|, so small values are less exact than by tail_exponential. Zero at the lowest
- * exponent: an energy that is infinite leaves no probability. Where there is no instruction for it,
- * k is added to the exponent as an integer, from the low bits of a float that it was added to;
- * below -87 that would not be a number. */
+/* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k an integer and |f| <= 1/2. The rounding of
+ * log2(e) adds 1.4e-8 |x|, so small values are less exact than with tail_exponential. Zero at the
+ * lowest exponent: an infinite energy leaves no probability. Where there is no instruction for it,
+ * k is added to the exponent as an integer, taken from the low bits of a float to which it was
+ * added; below -87 the result would not be a valid number. */
 #if DSP_LANES == 16
 #define LOWEST_EXPONENT (-200.0f)
 #else
@@ -98,7 +98,7 @@ INLINE tail_vector join_halves(const float *low, const float *high) {
     return JOIN(load_half(low), load_half(high));
 }
 
-/* Both halves of four vectors, each as a matrix of four by four, transposed. */
+/* Transpose both halves of four vectors, each as a matrix of four by four. */
 INLINE void transpose_halves(tail_vector *v) {
     const tail_vector low = SHUFFLE(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
     const tail_vector high = SHUFFLE(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -133,15 +133,13 @@ INLINE size_t in_fours(size_t labels) {
     return (labels + HALF_LANES - 1) / HALF_LANES * HALF_LANES;
 }
 
-/* Eights of variables between those that are worked on and those whose unary energies are asked
- * for.
- */
+/* Prefetch distance for unary energies, in groups of eight variables. */
 #define UNARY_AHEAD 4
 
-/* An energy of which nothing is left. */
+/* An energy so large that its exponential is zero. */
 #define NOTHING_LEFT 2e30f
 
-/* exp(low - value) of all labels in their places; returns the sum. */
+/* exp(low - value) of all labels, in place; returns the sum. */
 INLINE tail_vector exponentials(tail_vector *value, size_t labels, tail_vector low) {
     tail_vector sum[2] = {{0}};
 #pragma GCC unroll 4
@@ -152,10 +150,9 @@ INLINE tail_vector exponentials(tail_vector *value, size_t labels, tail_vector l
     return sum[0] + sum[1];
 }
 
-/* What is the same for all rows: a constant in each copy of the loop. */
+/* Properties common to all rows: constants in each copy of the loop. */
 struct softmax_kind {
-    bool is_plain; /* messages in rows become q in rows, the planes of all labels follow each other
-                    */
+    bool is_plain; /* messages and q are in rows, and the planes of all labels are consecutive */
     bool has_rest;
     bool sums_up; /* there may be a total */
 };
@@ -165,14 +162,14 @@ INLINE const float *unary_of(const struct dcrf_shared_softmax *s, struct softmax
     return eight + (kind.is_plain ? label * TAIL_LANES : s->plane[label] * s->plane_step);
 }
 
-/* The energies unary + message of the rows r .. r + 7, filled up to a multiple of four labels;
- * returns the lowest. */
+/* The energies unary + message of the rows r .. r + 7, padded to a multiple of four labels; returns
+ * the lowest. */
 INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
                             struct softmax_kind kind, tail_vector *value) {
     const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
     const bool has_message = kind.is_plain || message, has_total = kind.sums_up && s->has_total;
-    const size_t told = labels - has_total; /* labels whose messages are there */
+    const size_t told = labels - has_total; /* labels whose messages are given */
     tail_vector low = (tail_vector){0} + 1e30f, messages[HALF_LANES] = {{0}};
     if (kind.has_rest)
         low = -load_tail(s->rest + r);
@@ -184,11 +181,11 @@ INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_
         UNROLL
         for (size_t i = 0; i < HALF_LANES; i++) {
             const float *unary = unary_of(s, kind, eight, at + i);
-            if (kind.sums_up) /* four sums: less is lost than in one */
+            if (kind.sums_up) /* four sums: less rounding error */
                 messages[i] += four[i];
             four[i] += load_tail(unary);
             low = smaller(four[i], low);
-            if (!kind.is_plain || i % 2 == 0) /* two are one line of the cache */
+            if (!kind.is_plain || i % 2 == 0) /* a cache line holds two */
                 __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
         }
         UNROLL
@@ -226,8 +223,8 @@ INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_
     return low;
 }
 
-/* The rows r .. r + 7. `value` and `peak` hold one vector per label; the labels are filled up to a
- * multiple of four, and those beyond the last have a zero peak. */
+/* The rows r .. r + 7. `value` and `peak` hold one vector per label; the labels are padded to a
+ * multiple of four, and the padding has a zero peak. */
 INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
                          struct softmax_kind kind, tail_vector *value, tail_vector *peak,
                          tail_vector *rest_peak) {
@@ -259,7 +256,7 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
             store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
 }
 
-/* Do rows of messages follow each other as those of q, and unary energies label by label? */
+/* Do messages have the stride of q, and are unary energies stored label by label? */
 INLINE bool is_dense(const struct dcrf_shared_softmax *s) {
     bool is_so = s->plane_step == TAIL_LANES && (!s->message || s->message_stride == s->stride);
     for (size_t i = 0; is_so && i < s->labels; i++)
@@ -272,7 +269,7 @@ INLINE bool is_plain(const struct dcrf_shared_softmax *s) {
     return is_dense(s) && s->message && s->q && !s->q_planes && !s->rest;
 }
 
-/* The same for one row, number by number: what is left of eight. */
+/* The same for a single row, in scalars: for the rows left after groups of eight. */
 static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
     const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *unary = s->unary + r / TAIL_LANES * s->eight_step + r % TAIL_LANES;
@@ -345,7 +342,7 @@ INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, size_t
         shared_one(s, r);
 }
 
-/* With few labels the vectors are registers. */
+/* With few labels the vectors stay in registers. */
 INLINE void shared_few(const struct dcrf_shared_softmax *s, size_t rows, size_t labels,
                        bool has_rest) {
     tail_vector value[HALF_LANES], peak[HALF_LANES];

@@ -1,13 +1,12 @@
-/* Splatting and slicing where every variable is a run of its own, for rows of whole eights and one
- * instruction set: a part of dsp_vector.h. Sums are one fused multiply-add after the other. */
+/* Splatting and slicing where every variable is its own run, for rows of multiples of eight floats
+ * and one instruction set: a part of dsp_vector.h. Sums are sequences of fused multiply-adds. */
 
-/* Variables between the one that is worked on and those whose rows are asked for: of vertices that
- * are sliced from anywhere, and of what comes one after the other. */
+/* Prefetch distances, in variables: for vertices sliced from anywhere, and for consecutive rows. */
 #define VERTICES_EARLY 26
 #define ROWS_AHEAD 16
 
-/* Ask for rows of a variable's vertices that will be added to: both ends of each, which lies in two
- * lines most often. */
+/* Prefetch the rows of a variable's vertices that will be added to: both ends of each, as it
+ * usually spans two cache lines. */
 INLINE void ask_for_sums(const struct dcrf_runs *runs, size_t variable, size_t corners,
                          size_t width) {
     UNROLL_CONSTANT
@@ -34,7 +33,7 @@ INLINE void splat_corners(const struct dcrf_runs *runs, size_t variable, size_t 
 
 INLINE void splat_rows(const struct dcrf_runs *given, size_t begin, size_t end, size_t corners,
                        size_t wide, size_t tail) {
-    const struct dcrf_runs copy = *given, *runs = &copy; /* which no store can change */
+    const struct dcrf_runs copy = *given, *runs = &copy; /* no store can alias it */
     const size_t width = row_floats(wide, tail);
     for (size_t a = begin; a < end; a++) {
         const float *soon = runs->variables + (a + ROWS_AHEAD) * runs->stride;
@@ -47,7 +46,7 @@ INLINE void splat_rows(const struct dcrf_runs *given, size_t begin, size_t end, 
     }
 }
 
-/* A sum waits for its own additions; meanwhile the processor finds those of the next rows. */
+/* A sum waits for its own additions; meanwhile the processor works on the next rows. */
 INLINE void slice_singles(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
                           size_t tail) {
     const struct dcrf_runs copy = *given, *runs = &copy;
@@ -70,7 +69,8 @@ INLINE void slice_singles(const struct dcrf_runs *given, size_t begin, size_t en
     }
 }
 
-/* With the corners of a simplex in five dimensions, of positions and colours, as a constant. */
+/* With the corner count of a simplex in five dimensions, of positions and colours, as a
+ * constant. */
 INLINE void splat_singles(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
                           size_t tail) {
     if (runs->corners == RUN_CORNERS)

@@ -1,4 +1,4 @@
-/* The smallest number of each row and its place for one instruction set: a part of dsp_vector.h. */
+/* The smallest number of each row and its index for one instruction set: a part of dsp_vector.h. */
 
 struct least {
     tail_vector value;
@@ -12,7 +12,7 @@ INLINE struct least choose_least(tail_integers mask, struct least one, struct le
         (one.place & mask) | (other.place & ~mask)};
 }
 
-/* Of the lanes and those that a shuffle brings to them: the smaller one, the first of equals. */
+/* For each lane and the one that a shuffle brings to it: the smaller, or the first of equals. */
 #define LEAST_STEP(least, ...)                                                                     \
     do {                                                                                           \
         const struct least other = {SHUFFLE((least).value, (least).value, __VA_ARGS__),            \

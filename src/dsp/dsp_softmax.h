@@ -1,14 +1,14 @@
-/* The softmax of rows for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses
- * whatever the longest of the set is, because rows are whole eights. Rows of four are taken eight
- * at a time (dsp_softmax_eights.h).
+/* The softmax of rows for one instruction set: a part of dsp_vector.h. It always uses vectors of 8,
+ * even where the set has longer ones, because rows are multiples of eight. Rows of four are
+ * processed eight at a time (dsp_softmax_eights.h).
  *
- * A row stays in registers from its logits to its q, where the number of its vectors is a constant:
- * what goes across a vector (a largest value, a sum) takes six instructions, and putting eight rows
- * into vectors of one label each, which needs none of that, would take 16 a label. */
-/* Vectors in the registers of a loop, or in the caller's memory where rows are long. */
+ * A row stays in registers from its logits to its q if its number of vectors is a constant: a
+ * reduction across a vector (maximum or sum) takes six instructions, while transposing eight rows
+ * into vectors of one label each, which avoids that, would take 16 per label. */
+/* Vectors in registers, or in the caller's memory if rows are long. */
 typedef float loose_vector __attribute__((vector_size(TAIL_LANES * 4), aligned(4), may_alias));
 
-/* Across a vector, with the result in all places. */
+/* A reduction across a vector, with the result in all lanes. */
 INLINE tail_vector largest_everywhere(tail_vector v) {
     v = larger(v, SHUFFLE(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
     v = larger(v, SHUFFLE(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
@@ -21,13 +21,13 @@ INLINE tail_vector total_everywhere(tail_vector v) {
     return v + SHUFFLE(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
 }
 
-/* Rows that are worked on together; rows whose sums are added up in floats; rows between those that
- * are worked on and those that are asked for: the processor follows streams by itself, but not
- * across the pages that three of them fill so soon. */
+/* Rows processed together; rows whose sums are added up in floats; prefetch distance in rows. The
+ * hardware prefetches streams by itself, but not across pages, and three streams fill these
+ * quickly. */
 #define SOFTMAX_ROWS 4
 #define SUMMED_ROWS 8
 #define SOFTMAX_AHEAD 16
-/* Vectors of a row that is a constant number of them, and of one that is kept on the stack. */
+/* The most vectors in a row with a constant number of them, and in one kept on the stack. */
 #define CONSTANT_GROUPS 4
 #define STACK_GROUPS 64
 
@@ -42,7 +42,7 @@ struct softmax_sums {
 };
 
 /* The logits of a row of `groups` vectors of 8; `last` masks the labels of the last one. Returns
- * the largest of each place. */
+ * the largest in each lane. */
 INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t groups, bool is_plain,
                               tail_integers last, loose_vector *value, struct softmax_sums *sums) {
     const tail_vector none = (tail_vector){0} - FLT_MAX;
@@ -72,8 +72,8 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
     return top;
 }
 
-/* Some rows from r on, step by step together: a processor does not look far enough ahead to find
- * what the next row could do meanwhile. */
+/* Several rows from r on, interleaved step by step: a processor does not look far enough ahead to
+ * overlap them by itself. */
 INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, size_t groups,
                          bool is_plain, tail_integers last, loose_vector *value,
                          struct softmax_sums *sums) {
@@ -122,7 +122,7 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
  * damping. */
 INLINE void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t end, size_t groups,
                          bool is_plain, loose_vector *value, size_t together, double *sums) {
-    const struct dcrf_softmax copy = *given, *s = &copy; /* which no store can change */
+    const struct dcrf_softmax copy = *given, *s = &copy; /* no store can alias it */
     tail_doubles energy = {0}, change = {0}, entropy = {0};
     double logarithms = 0, product = 1;
     tail_integers last;
@@ -171,7 +171,7 @@ static void softmax_long(const struct dcrf_softmax *s, size_t begin, size_t end,
     softmax_rows(s, begin, end, s->stride / TAIL_LANES, false, value, SOFTMAX_ROWS, sums);
 }
 
-/* Rows that are too long for the stack: each in its place of the message. */
+/* Rows that are too long for the stack: each is computed in place of its message. */
 static void softmax_longest(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     for (size_t r = begin; r < end; r++)
         softmax_rows(s, r, r + 1, s->stride / TAIL_LANES, false,
@@ -180,7 +180,7 @@ static void softmax_longest(const struct dcrf_softmax *s, size_t begin, size_t e
 
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     const size_t groups = s->stride / TAIL_LANES;
-#ifndef __wasm__ /* where the bytes of a module count */
+#ifndef __wasm__ /* module size matters */
     switch (s->extra || s->logits ? 0 : groups) {
     case 1:
         softmax_short(s, begin, end, 1, sums);

@@ -1,7 +1,7 @@
 /* The softmax of rows of four floats, for one instruction set: a part of dsp_vector.h. Eight rows
- * are worked on at once, one vector of 8 per label, as in dsp_shared_softmax.h. */
+ * are processed at once, with one vector of 8 per label, as in dsp_shared_softmax.h. */
 
-/* What is summed up over rows, and the product of totals whose logarithm is still to be taken. */
+/* Sums over rows, and the product of totals whose logarithm is still to be taken. */
 struct eights_sums {
     tail_doubles energy, change, entropy, product;
     double logarithms;
@@ -19,8 +19,8 @@ INLINE void eights_logarithms(struct eights_sums *sums) {
     sums->product = (tail_doubles){0} + 1;
 }
 
-/* The logits of four labels from `at` on, `count` of them in use: into value. Keeps their q, and
- * adds to the energies of the rows, which are floats while they are in hand. */
+/* The logits of four labels from `at` on, `count` of them in use, into value. Loads their q, and
+ * adds to the energies of the rows, in floats at this point. */
 INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, size_t count,
                           tail_vector *q, tail_vector *value, tail_vector *energy) {
     const size_t from = r * s->stride + at;
@@ -52,7 +52,7 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
     }
 }
 
-/* Rows between those that are worked on and those that are asked for. */
+/* Prefetch distance, in rows. */
 #define EIGHTS_AHEAD 16
 
 INLINE void eights_ask(const struct dcrf_softmax *s, size_t r) {
@@ -66,7 +66,7 @@ INLINE void eights_ask(const struct dcrf_softmax *s, size_t r) {
     }
 }
 
-/* The rows r .. r + 7; q and value hold one vector per label, filled up to a multiple of four. */
+/* The rows r .. r + 7; q and value hold one vector per label, padded to a multiple of four. */
 INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, tail_vector *q,
                         tail_vector *value, struct eights_sums *sums) {
     tail_vector energy = {0}, change = {0};
@@ -103,12 +103,12 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
     sums->product *= __builtin_convertvector(total, tail_doubles);
 }
 
-/* Memory for what is left of eight rows. */
+/* Memory for the last rows, fewer than eight. */
 struct eights_copy {
     float block[5][TAIL_LANES * HALF_LANES], diagonal[TAIL_LANES];
 };
 
-/* What is left of eight rows: in a copy, filled up with rows of zeros that are not counted. */
+/* The last rows, fewer than eight: in a copy, padded with rows of zeros that are not counted. */
 INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, size_t labels,
                         tail_vector *q, tail_vector *value, struct eights_sums *sums) {
     struct eights_copy copy;
@@ -140,7 +140,7 @@ INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, 
 
 INLINE void eights_all(const struct dcrf_softmax *given, size_t begin, size_t end, size_t labels,
                        double *sums) {
-    const struct dcrf_softmax copy = *given, *s = &copy; /* which no store can change */
+    const struct dcrf_softmax copy = *given, *s = &copy; /* no store can alias it */
     tail_vector q[HALF_LANES], value[HALF_LANES];
     struct eights_sums parts = eights_nothing();
     size_t r = begin;
@@ -163,7 +163,7 @@ static void eights(const struct dcrf_softmax *s, size_t begin, size_t end, doubl
     case 2:
         eights_all(s, begin, end, 2, sums);
         break;
-#ifndef __wasm__ /* where the bytes of a module count */
+#ifndef __wasm__ /* module size matters */
     case 3:
         eights_all(s, begin, end, 3, sums);
         break;

@@ -1,9 +1,8 @@
-/* The table of one instruction set, of the loops of dsp_vector.h: constant data, so that no code
- * that is compiled for the set runs before the processor is known to have it.
+/* The table of one instruction set, with the loops of dsp_vector.h: constant data, so that no code
+ * compiled for the set runs before the processor is known to support it.
  *
- * The including file defines DSP_TABLE, its name, and DSP_CPU, the set; and it may name other
- * functions for the entries below. script/check-dsp reads that its object gives the linker nothing
- * but this table. */
+ * The including file defines DSP_TABLE, its name, and DSP_CPU, the set; it may name other functions
+ * for the entries below. script/check-dsp checks that its object exports nothing but this table. */
 #include "dsp/plain.h"
 
 #ifndef DSP_CONVOLVE

@@ -1,9 +1,9 @@
 /* The inner loops for one instruction set, written once with the compilers' vector extension.
  *
- * The including file defines DSP_LANES (4, 8 or 16 floats to a vector), is compiled for its
- * instruction set, and includes dsp_table.h behind this. A row is `wide` vectors of DSP_LANES and
- * `tail` vectors of 4 floats, fewer than make one more; two of them are one vector of 8. Both are
- * constants in each copy of a loop, so the sums of a row are registers. */
+ * The including file defines DSP_LANES (4, 8 or 16 floats per vector), is compiled for its
+ * instruction set, and includes dsp_table.h after this. A row is `wide` vectors of DSP_LANES and
+ * `tail` vectors of 4 floats, fewer than would fill another; two of them are one vector of 8. Both
+ * are constants in each copy of a loop, so the sums of a row stay in registers. */
 #include "dsp/dsp.h"
 
 #include <dcrf/experimental.h>
@@ -24,16 +24,16 @@ typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
 typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
-/* An entry that a table need not have. */
+/* A function that a table need not use. */
 #define OPTIONAL static __attribute__((unused))
-/* Before a loop with a small constant count: its copies make arrays registers. Clang does so early
- * enough only where it is asked for the whole loop. */
+/* Before a loop with a small constant count: unrolled, its arrays become registers. Clang does so
+ * early enough only if asked to unroll fully. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
-/* The same where the count may be a variable too, of which clang would complain. */
+/* The same where the count may be variable, about which clang would warn. */
 #ifdef __clang__
 #define UNROLL_CONSTANT
 #else
@@ -42,8 +42,8 @@ typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 
 #define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
 
-/* Vectors of 8 in other orders, and as two halves: in registers where the compiler has the means,
- * else through memory. */
+/* Shuffles of vectors of 8, and their halves: in registers if the compiler supports it, else
+ * through memory. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -107,18 +107,18 @@ INLINE void store_pair(float *at, half_vector value) {
     memcpy(at, &pair, sizeof pair);
 }
 
-/* Floats of a row. */
+/* Floats per row. */
 INLINE size_t row_floats(size_t wide, size_t tail) {
     return wide * DSP_LANES + tail * HALF_LANES;
 }
 
-/* Where the last vector of 4 is, if there is one. */
+/* Offset of the last vector of 4, if there is one. */
 INLINE size_t half_at(size_t wide, size_t tail) {
     return wide * DSP_LANES + (tail & 2) * HALF_LANES;
 }
 
-/* Call body(arguments, wide, tail) with constants for the two counts: for rows of 4 floats and of
- * whole eights, or for all of whole fours. */
+/* Call body(arguments, wide, tail) with both counts as constants: for rows of 4 floats and of
+ * multiples of eight, or for all multiples of four. */
 #define WIDTH_CASE(fours, body, ...)                                                               \
     case fours:                                                                                    \
         body(__VA_ARGS__, (fours)*HALF_LANES / DSP_LANES, (fours) % (DSP_LANES / HALF_LANES));     \
@@ -215,14 +215,14 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
         row->half += other->half;
 }
 
-/* Ask for a row that will be read soon: every line of the cache that it lies in, into the
- * second-level cache, far ahead. The buffers for misses of the first level are few: asked for
- * there, rows of 96 bytes from all over 64 MB take 15 ns each, this way 5 ns (AMD EPYC of 2022). */
+/* Prefetch a row that will be read soon: every cache line that it spans, into the second-level
+ * cache, far ahead. The first level has few miss buffers: prefetched there, rows of 96 bytes
+ * scattered over 64 MB take 15 ns each, this way 5 ns (AMD EPYC of 2022). */
 INLINE void ask_for(const float *row, size_t width, bool is_aligned) {
     __builtin_prefetch(row, 0, 2);
-    if (width > 24 || (!is_aligned && width > 16)) /* else a row lies in two lines */
+    if (width > 24 || (!is_aligned && width > 16)) /* else a row spans two lines */
         __builtin_prefetch(row + 16, 0, 2);
-    if (width > TAIL_LANES) /* one row of 8 floats lies in one line */
+    if (width > TAIL_LANES) /* a row of 8 floats lies in one line */
         __builtin_prefetch(row + width - 1, 0, 2);
 }
 
@@ -257,7 +257,7 @@ INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour
 INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, size_t wide,
                       size_t tail) {
     const size_t width = row_floats(wide, tail);
-    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    const struct dcrf_blur copy = *given, *b = &copy; /* no store can alias it */
     if (!b->in[1])
         for (size_t v = begin; v < end; v++) {
             struct row sum;
@@ -275,7 +275,7 @@ INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, s
 
 /* Rows of two floats, two at a time. */
 INLINE void blur_pairs(const struct dcrf_blur *given, size_t begin, size_t end) {
-    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    const struct dcrf_blur copy = *given, *b = &copy; /* no store can alias it */
     const float *in = b->in[0];
     const uint32_t *n = b->neighbour[0] + 2 * begin;
     size_t v = begin;
@@ -350,7 +350,7 @@ INLINE void scale_row(const struct dcrf_scaling *s, size_t r, size_t wide, size_
 }
 
 INLINE void scale_all(const struct dcrf_scaling *given, size_t rows, size_t wide, size_t tail) {
-    const struct dcrf_scaling copy = *given, *s = &copy; /* which no store can change */
+    const struct dcrf_scaling copy = *given, *s = &copy; /* no store can alias it */
     for (size_t r = 0; r < rows; r++)
         scale_row(s, r, wide, tail);
 }
@@ -384,7 +384,7 @@ EXPONENTIAL(exponential, wide_vector, wide_integers)
 
 static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query) {
-    /* Sums of floats over a few thousand terms keep six digits; then on in double. */
+    /* Float sums of a few thousand terms keep six digits; these are then summed in double. */
     const size_t chunk = 4096;
     double sum = 0;
     for (size_t begin = 0; begin < count; begin += chunk) {
@@ -410,7 +410,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 #include "dsp/dsp_softmax.h"
 
-/* The larger and the smaller of two vectors, which the compilers do not find in comparisons. */
+/* The larger and the smaller of two vectors, which compilers do not derive from comparisons. */
 #if defined(__x86_64__)
 #if DSP_LANES == 16
 #define VECTOR_OF(what, type) _mm512_##what##_##type
@@ -434,11 +434,11 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #define SMALLER_DOUBLE(a, b) ((pair_double_vector)vminq_f64((float64x2_t)(a), (float64x2_t)(b)))
 #endif
 
-/* (2^f - 1) / f for |f| <= 1/2 at the Chebyshev points, so that the power of 0 is 1: the relative
- * error of 1 + f q(f) is 5.1e-9 in float. */
+/* (2^f - 1) / f for |f| <= 1/2, interpolated at the Chebyshev points, so that the power of 0 is 1:
+ * the relative error of 1 + f q(f) is 5.1e-9 in float. */
 #define FLOAT_TERMS                                                                                \
     { 1.5453163e-4f, 1.3390863e-3f, 9.6180826e-3f, 5.5503571e-2f, 2.4022651e-1f, 6.9314719e-1f, 1 }
-/* The same of degree 11, good to 8.5e-18. */
+/* The same with degree 11, good to 8.5e-18. */
 #define DOUBLE_TERMS                                                                               \
     {                                                                                              \
         4.4549605981865186e-10, 7.072585949269223e-9, 1.0178062445845774e-7, 1.321544258792169e-6, \
@@ -447,7 +447,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
             6.931471805599453e-1, 1                                                                \
     }
 
-/* Sixteen are slower: masks have to become vectors again, and rows of a window are short. */
+/* Sixteen lanes are slower: masks have to become vectors again, and rows of a window are short. */
 #define WINDOW_LANES (DSP_LANES < 8 ? DSP_LANES : 8)
 #include "dsp/dsp_window.h"
 

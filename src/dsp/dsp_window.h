@@ -1,15 +1,14 @@
 /* The sums of mean shift over the pixels of a window (struct dcrf_window), in vectors of
  * WINDOW_LANES floats.
  *
- * All instruction sets give the same bits: what is added up are multiples of one step that are
- * small enough for their sums to be exact (model/colour.h), so that the order is of no account, and
- * whether a pixel is in the window is decided by floats whose every product is rounded before it is
- * added. */
+ * All instruction sets give the same bits: the terms are multiples of one step, small enough for
+ * their sums to be exact (model/colour.h), so that the order does not matter; and the test of
+ * whether a pixel is in the window rounds every product before it is added. */
 
 typedef float window_floats __attribute__((vector_size(WINDOW_LANES * 4)));
 typedef int32_t window_integers __attribute__((vector_size(WINDOW_LANES * 4)));
 
-/* By so much ranges are wider than the disc that they enclose, so that rounding them cannot lose a
+/* How much wider ranges are than the disc that they enclose, so that rounding them cannot lose a
  * pixel; the test in the loop decides. */
 #define SLACK_PX 0.01f
 
@@ -33,7 +32,7 @@ static inline window_floats window_keep(window_integers mask, window_floats valu
     return (window_floats)(mask & (window_integers)value);
 }
 
-/* The whole numbers of [centre - radius, centre + radius] in 0 .. size - 1. */
+/* The integers of [centre - radius, centre + radius] in 0 .. size - 1. */
 static inline void window_clip(float centre, float radius, size_t size, size_t *first,
                                size_t *last) {
     const float low = ceilf(centre - radius), high = floorf(centre + radius);
@@ -41,9 +40,9 @@ static inline void window_clip(float centre, float radius, size_t size, size_t *
     *last = high < (float)(size - 1) ? (size_t)high : size - 1;
 }
 
-/* Add what lies in row y of the window, positions counted from (left, top). All rows take the same
- * number of vectors, though those at the top and at the bottom could do with fewer: a loop whose
- * length can be foreseen is worth more. */
+/* Add the pixels in row y of the window, with positions relative to (left, top). All rows take the
+ * same number of vectors, though those at the top and at the bottom could do with fewer: a
+ * predictable loop count is worth more. */
 static inline void window_add_row(const struct dcrf_window *window, size_t left, size_t right,
                                   size_t top, size_t y, struct window_lanes *sums) {
     const float dy = (float)y - window->y;
@@ -74,7 +73,7 @@ static inline void window_add_row(const struct dcrf_window *window, size_t left,
     }
 }
 
-/* Exact too: a block has few enough rows. */
+/* Also exact: a block has few enough rows. */
 static inline float window_total(window_floats lanes) {
     float total = 0;
     for (int i = 0; i < WINDOW_LANES; i++)

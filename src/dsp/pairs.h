@@ -1,24 +1,24 @@
 /* All pairs of two tiles of variables: the inner loops of the exact operator.
  *
- * A tile is DCRF_TILE variables. Values of its variables come in planes, one a feature or channel,
- * of DCRF_TILE numbers each. The kernel values of two tiles a and b are a square, row by row,
+ * A tile is DCRF_TILE variables. Their values come in planes of DCRF_TILE numbers, one per feature
+ * or channel. The kernel values of two tiles a and b are a square matrix, row by row,
  *
  *   kernel[b * DCRF_TILE + a] = scale_a scale_b exp(-|f_a - f_b|^2 / 2)
  *                             = scale_a scale_b 2^-(sum_g weight_g sum_{i in g} (f_ai - f_bi)^2)
  *
  * where g are groups of features with the same sigma. The features are the caller's numbers, not
  * divided by sigma: the difference of two floats is rounded relative to itself, and that of two
- * pixel values not at all, while features that were divided and rounded would be off by more than
- * all the rest. In units u = 2^-24 (float) or 2^-53 (double) the relative error of a kernel value
- * is at most
+ * pixel values is exact, while dividing and rounding the features first would cause a larger error
+ * than everything else. In units u = 2^-24 (float) or 2^-53 (double) the relative error of a kernel
+ * value is at most
  *
  *   DCRF_PAIR_ROUNDINGS + x (features + groups + 6),  x = |f_a - f_b|^2 / 2
  *
  * to first order: a feature's difference has one rounding, which counts twice in the square, and
- * the square one; then at most features + groups sums, the weight and the product with it; 2^-y
- * turns an error of y into a relative one. The power itself, with the fraction of y exact, has the
- * error of its polynomial (5e-9 in float) and the roundings of its last steps; then the scales.
- * Values below 2^-126 come out as up to 2^-126. */
+ * the square has one; then there are at most features + groups sums, the weight and the product
+ * with it; 2^-y turns an error of y into a relative one. The power itself, with the fraction of y
+ * exact, has the error of its polynomial (5e-9 in float) and the roundings of its last steps; then
+ * come the scales. Values below 2^-126 come out as up to 2^-126. */
 #ifndef DCRF_DSP_PAIRS_H
 #define DCRF_DSP_PAIRS_H
 
@@ -28,7 +28,7 @@
 #define DCRF_TILE 32
 #define DCRF_PAIR_ROUNDINGS 5
 
-/* The groups of features; those of a group are next to each other. */
+/* The groups of features; the features of a group are consecutive. */
 struct dcrf_metric {
     size_t features;
     size_t groups;

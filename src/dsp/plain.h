@@ -1,4 +1,4 @@
-/* Loops in plain C that tables of instruction sets have too. */
+/* Plain C loops that the tables of other instruction sets use too. */
 #ifndef DCRF_DSP_PLAIN_H
 #define DCRF_DSP_PLAIN_H
 
@@ -9,7 +9,7 @@ void dcrf_plain_slice_runs(const struct dcrf_runs *runs, size_t begin, size_t en
 void dcrf_plain_splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
                             size_t count);
 void dcrf_plain_shared_softmax(const struct dcrf_shared_softmax *softmax, size_t rows);
-/* These have vectors of four floats, which the compiler makes of what every machine has. */
+/* These use vectors of four floats, which the compiler maps to what the machine has. */
 void dcrf_plain_embed_single(const struct dcrf_embed *embed);
 void dcrf_plain_embed_double(const struct dcrf_embed *embed);
 

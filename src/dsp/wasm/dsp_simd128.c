@@ -3,8 +3,8 @@
 #include "dsp/dsp_vector.h"
 #include "dsp/plain.h"
 
-/* One row of the output after the other. The windows of dsp_vector.h need many registers that
- * move, which a browser's compiler keeps in memory instead: thirty times slower. */
+/* One row of the output at a time. The windows of dsp_convolve.h rotate through many registers,
+ * which a browser's compiler keeps in memory instead: thirty times slower. */
 static void convolve_row(const struct dcrf_convolve *c, size_t q) {
     float *out = c->out + q * c->out_step;
     for (size_t at = 0; at < c->floats; at += DSP_LANES) {
@@ -27,8 +27,8 @@ static void convolve_rowwise(const struct dcrf_convolve *c) {
         convolve_row(c, q);
 }
 
-/* Where every variable is a run of its own, four floats after the other for rows of all lengths:
- * one copy of each loop. Nothing on a page has other runs. */
+/* If every variable is its own run, rows of all lengths go four floats at a time: one copy of each
+ * loop. Nothing on a page has other runs. */
 static void splat_corner(const struct dcrf_runs *runs, size_t variable, size_t e) {
     const float *in = runs->variables + variable * runs->stride;
     float *out = runs->vertices + runs->vertex[e] * runs->width;
@@ -84,6 +84,6 @@ static void slice_fours(const struct dcrf_runs *runs, size_t begin, size_t end) 
 #define DSP_SPLAT_RUNS splat_fours
 #define DSP_SLICE_RUNS slice_fours
 #define DSP_SPLAT_PARTS splat_parts_by_fours
-/* The bytes of a module count; this is called by tests, and plain C will do. */
+/* Module size matters; only tests call this, and plain C will do. */
 #define DSP_SHARED_SOFTMAX dcrf_plain_shared_softmax
 #include "dsp/dsp_table.h"
