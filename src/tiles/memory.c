@@ -1,10 +1,9 @@
-/* How much memory a problem takes.
+/* Estimates how much memory a problem takes.
  *
- * Per variable: tables of the lattice, features, labels; blocks of one float per label (padded)
- * that belong to variables, and such blocks that belong to vertices of the lattice, with the tables
- * of a vertex. The constants are fitted to peaks measured with 2 and 21 labels on a picture with
- * grain (0.5 vertices per variable) and on noise (6), with a margin of a tenth:
- * docs/results/large.md. */
+ * Per variable: tables of the lattice, features, labels; blocks of one float per label (padded) for
+ * variables and for vertices of the lattice, and the tables of a vertex. The constants are fitted
+ * to peaks measured with 2 and 21 labels on an image with grain (0.5 vertices per variable) and on
+ * noise (6), with a margin of a tenth: docs/results/large.md. */
 #include <dcrf/experimental.h>
 #include <dcrf/tiles.h>
 
@@ -12,10 +11,10 @@
 #define BYTES_PER_FEATURE 24.0
 
 struct appetite {
-    double bytes;         /* besides features */
-    double vertex_bytes;  /* and for every vertex */
-    double blocks;        /* of variables */
-    double vertex_blocks; /* of vertices */
+    double bytes;         /* per variable, excluding features */
+    double vertex_bytes;  /* per vertex */
+    double blocks;        /* per variable */
+    double vertex_blocks; /* per vertex */
 };
 
 static struct appetite appetite_of(dcrf_method method) {
@@ -34,7 +33,7 @@ double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channel
                                double vertices) {
     const struct appetite appetite = appetite_of(method);
     const double block = (double)(dcrf_padded(labels) * sizeof(float));
-    /* Positions count as three features: as many as there can be. */
+    /* Assume three features for the position, the maximum. */
     return MARGIN * (appetite.bytes + BYTES_PER_FEATURE * (double)(channels + 3) +
                      appetite.vertex_bytes * vertices +
                      block * (appetite.blocks + appetite.vertex_blocks * vertices));

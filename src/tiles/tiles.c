@@ -1,12 +1,13 @@
-/* Tiles, one after the other: model, plan, solver, result.
+/* Solves tiles one after the other: model, plan, solver, result.
  *
- * The energy of the whole is that of all inner regions,
+ * The total energy is that of all inner regions,
  *
  *   sum over tiles of  sum_{a inner} ( phi_a(x_a) + sum_m sum_{b in the window} w_m k_m(a, b)
  *                                                     mu_m(x_a, x_b) ),
  *
- * where x_b outside of the inner region is the label that the window's own solution has there. With
- * windows as wide as the kernels reach that is the energy of the whole up to what seams change. */
+ * where x_b outside the inner region is the label in that window's own solution. With windows as
+ * wide as the kernels reach, this is the energy of the whole labelling up to effects of the seams.
+ */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -19,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Arrays over a window, as large as the largest one needs them. */
+/* Arrays over a window, with room for the largest one. */
 struct window_arrays {
     uint16_t *labels;
     uint16_t *unary_labels;
@@ -36,9 +37,9 @@ struct run {
     const dcrf_settings *settings;
     double began_s;
     struct window_arrays arrays;
-    size_t count;         /* of tiles in the tiling */
+    size_t count;         /* tiles in the tiling */
     dcrf_status stop;     /* DCRF_OK, or why the run was stopped */
-    dcrf_tile_facts tile; /* of the tile in hand */
+    dcrf_tile_facts tile; /* of the current tile */
     dcrf_tiles_info info;
 };
 
@@ -60,7 +61,7 @@ static dcrf_status allocate_arrays(struct run *run, dcrf_error *error) {
                : dcrf_fail_memory(error, "the labels of a tile");
 }
 
-/* The number of labels is known when the first model is there. */
+/* The number of labels is known only once the first model exists. */
 static dcrf_status make_room_for_marginals(struct window_arrays *arrays, const dcrf_model *model,
                                            dcrf_error *error) {
     const size_t needed = model->variables * model->stride;
@@ -88,7 +89,7 @@ static double seconds_left(const struct run *run) {
     return run->settings->time_limit_s - (dcrf_time_s() - run->began_s);
 }
 
-/* Between tiles, and in the long steps of one. */
+/* Called between tiles, and during the long steps of one. */
 static bool is_stopped(struct run *run) {
     const dcrf_settings *settings = run->settings;
     if (run->stop == DCRF_OK)
@@ -104,13 +105,13 @@ static bool is_due(void *user) {
     return is_stopped(user);
 }
 
-/* A step that was told to end is none that failed. */
+/* A step ended by a stop has not failed. */
 static dcrf_status forgive_stop(struct run *run, dcrf_status status) {
     return status == DCRF_ERROR_INTERRUPTED && is_stopped(run) ? DCRF_OK : status;
 }
 
-/* The part of the time left that a tile has. Where tiles are shared, as many of those to come are
- * ours as there were of those so far. */
+/* The time for this tile: an equal part of the time left. If tiles are shared with other runs, this
+ * run is assumed to get the same fraction of the remaining tiles as so far. */
 static double seconds_for(const struct run *run, const dcrf_tile *tile) {
     const double share = (double)(run->info.tiles + 1) / (double)(tile->index + 1);
     const double tiles_left = share * (double)(run->count - tile->index);
@@ -164,8 +165,8 @@ static dcrf_status find_energy(struct run *run, const dcrf_plan *plan, dcrf_erro
     return status;
 }
 
-/* Plan and solve. Where the run is stopped before there are labels, the unary minimum stays; where
- * it is stopped before their energy is known, that is NaN. */
+/* Plan and solve. If the run is stopped before there are labels, the unary minimum is used; if it
+ * is stopped before their energy is known, the energy stays NaN. */
 static dcrf_status solve_window(struct run *run, const dcrf_tile *tile, const dcrf_model *model,
                                 dcrf_error *error) {
     const struct dcrf_interrupt interrupt = {is_due, run};
@@ -292,7 +293,7 @@ dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callback
                       .count = dcrf_tiling_count(tiling),
                       .info = {.largest_gap = (double)NAN}};
     dcrf_status status = allocate_arrays(&run, error);
-    /* The first one comes after the last number there is. */
+    /* SIZE_MAX + 1 wraps around to 0, the first tile. */
     size_t index = SIZE_MAX;
     while (status >= 0 && (index = next_tile(&run, index)) < run.count)
         status = do_tile(&run, index, error);

@@ -1,8 +1,8 @@
-/* How a grid is cut into tiles, and how large windows may be.
+/* Cutting a grid into tiles.
  *
  * Along an axis of n variables, tile k of c has the variables from n k / c to n (k + 1) / c, and
- * its window `overlap` more on each side, as far as the grid goes. c is the smallest number for
- * which no window is longer than wanted: ceil(n / c) + 2 overlap <= window. */
+ * its window has `overlap` more on each side, clipped to the grid. c is the smallest number for
+ * which no window is longer than requested: ceil(n / c) + 2 overlap <= window. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/view.h"
@@ -17,7 +17,7 @@ void dcrf_tiling_overlap(const dcrf_grid *grid, const dcrf_kernel *kernels, size
         for (size_t k = 0; grid && kernels && axis < grid->axes && k < count; k++)
             if (kernels[k].kind != DCRF_KERNEL_FEATURES)
                 widest = fmax(widest, kernels[k].sigma[axis] / grid->spacing[axis]);
-        /* An overlap beyond the grid is the grid. */
+        /* The overlap is at most the size of the grid. */
         overlap[axis] =
             grid ? (size_t)fmin(ceil(fmax(sigmas, 0) * widest), (double)grid->size[axis]) : 0;
     }
