@@ -3,8 +3,8 @@
  *   f(y, z) = phi'y + y' Psi y + sum_p C_p sum_i ( z_pi + (1 - z_pi) h_pi ),
  *   h_pi = sum_{a in p} (1 - y_ai),   rows of y distributions, 0 <= z <= 1.
  *
- * At an integral y with the best z this is E(x) + (M - 1) sum_p C_p; that constant is subtracted
- * from what is reported. The gradient is
+ * At an integral y with the best z this is E(x) + (M - 1) sum_p C_p; reported values have that
+ * constant subtracted. The gradient is
  *
  *   g_ai = phi_ai + 2 (Psi y)_ai - C_p (1 - z_pi),   C_p (1 - h_pi) for z_pi,
  *
@@ -13,15 +13,15 @@
  *
  *   L = <g, d> + sum_pi C_p e (1 - h),   Q = d' Psi d - sum_pi C_p e h'.
  *
- * -L >= 0 is the Frank-Wolfe gap, zero exactly at stationary points. The best delta in [0, 1] is
- * -L / 2Q, or 1 where Q <= 0 or that is larger. f is not convex (K has no diagonal), so this finds
+ * -L >= 0 is the Frank-Wolfe gap, zero exactly at stationary points. The best delta in [0, 1] is -L
+ * / 2Q, or 1 if Q <= 0 or that value is larger. f is not convex (K has no diagonal), so this finds
  * a stationary point (Lacoste-Julien 2016).
  *
- * One filter application per iteration: Psi s. The field B of y (energy/coupling.h) follows as
- * B + delta (B of s - B), a convex combination, so rounding does not build up. Rows of d add up to
- * zero: the part of Psi that B leaves out cancels in L and Q.
+ * One filter application per iteration: Psi s. The field B of y (energy/coupling.h) follows as B +
+ * delta (B of s - B), a convex combination, so rounding errors do not accumulate. Rows of d sum to
+ * zero, so the part of Psi that B leaves out cancels in L and Q.
  *
- * The steps are a backend's (backend/backend.h), which says f, L and Q. */
+ * A backend (backend/backend.h) takes the steps and computes f, L and Q. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "solver/iterate.h"
@@ -59,7 +59,7 @@ static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcr
     return DCRF_OK;
 }
 
-/* f and L of a point that a backend has moved to. */
+/* Store f and L of the point that the backend has moved to. */
 static dcrf_status take_sums(struct qp *qp, dcrf_status status, const double *sums) {
     qp->marginals.is_copy_old = true;
     if (status == DCRF_OK) {
@@ -83,7 +83,7 @@ static dcrf_status qp_step(void *state, struct dcrf_step_report *report, dcrf_er
     dcrf_status status = y->methods->qp_bend(y->iterate, &quadratic, error);
     if (status < 0)
         return status;
-    /* Where rounding has made L positive there is nothing left to gain. */
+    /* If rounding has made L nonnegative, there is nothing left to gain. */
     const double step = qp->linear >= 0                ? 0
                         : -qp->linear >= 2 * quadratic ? 1
                                                        : -qp->linear / (2 * quadratic);
