@@ -1,12 +1,12 @@
-/* Mean field that begins hot: at the temperature T the updates are
+/* Mean field that starts at a high temperature: at temperature T the updates are
  *
  *   Q_a = softmax( -(phi_a + 2 (Psi Q)_a) / T ),
  *
  * those of mean field (mean_field.c) for the energy divided by T. While T is far above the row sums
- * of K all labels are nearly as likely everywhere, and labels win or lose by what whole regions
- * say; plain mean field starts from what every variable says alone and, where K is strong, never
- * leaves the neighbourhood of that. T falls by a constant factor from the mean row sum to what
- * tells labels apart. Cliques are left to the moves that come after. */
+ * of K, all labels are nearly equally likely everywhere, and whole regions decide between labels;
+ * plain mean field starts from each variable's unaries alone and, if K is strong, never gets far
+ * from there. T falls by a constant factor per update, from the mean row sum to a temperature that
+ * separates the labels. Cliques are left to the subsequent moves. */
 #include "meanfield/anneal.h"
 
 #include "core/error.h"
@@ -18,8 +18,8 @@
 #define UPDATES 20
 #define COLDEST 0.1
 
-/* sum_i |mean_j mu_ij|: what a row sum of the group's kernels adds to the field of uniform
- * marginals, over all labels. */
+/* sum_i |mean_j mu_ij|: the contribution of a row sum of 1 of the group's kernels to the field of
+ * uniform marginals, over all labels. */
 static double mean_compatibility(const struct dcrf_coupling *coupling,
                                  const struct dcrf_coupling_group *group) {
     const size_t labels = coupling->plan->model->labels;
@@ -37,7 +37,7 @@ static double mean_compatibility(const struct dcrf_coupling *coupling,
     return sum;
 }
 
-/* How strongly a variable is held on average: the row sum of the coupling. */
+/* The mean row sum of the coupling: how strongly a variable is coupled on average. */
 static dcrf_status find_mean_row_sum(const struct dcrf_coupling *coupling, double *mean,
                                      dcrf_error *error) {
     const size_t n = coupling->plan->model->variables;
@@ -67,7 +67,7 @@ static float coldness_of(double hottest, int update) {
 static dcrf_status cool(const struct dcrf_iterate *q, struct dcrf_stop *stop, double hottest,
                         dcrf_error *error) {
     double sums[DCRF_BACKEND_UPDATE_SUMS], entropy;
-    /* softmax(0): all labels are as likely. */
+    /* softmax(0): all labels are equally likely. */
     dcrf_status status = q->methods->mean_field_start(q->iterate, NULL, 0, &entropy, error);
     for (int k = 0; k < UPDATES && status == DCRF_OK && !dcrf_stop_is_due(stop); k++) {
         const struct dcrf_backend_update how = {.coldness = coldness_of(hottest, k)};

@@ -4,7 +4,8 @@
 
 #include "solver/method.h"
 
-/* Cool down and give the labels of the largest marginals. All memory is its own, and freed. */
+/* Run annealed mean field and return the labels with the largest marginals. Allocates and frees its
+ * own memory. */
 dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dcrf_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Mean field from arrays to arrays: dcrf/mean_field.h. On a device by one call of its library for
- * all problems that are alike (arrays_device.c), here by the method that a solver has. */
+/* Mean field from arrays to arrays: dcrf/mean_field.h. On a device, one call of its library handles
+ * all problems that are alike (arrays_device.c); on the CPU, the solver's method is used. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "meanfield/arrays_device.h"
@@ -79,7 +79,7 @@ static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
 /* ---- here ----------------------------------------------------------------------------------- */
 
 struct here {
-    float *energies; /* of probabilities and logits */
+    float *energies; /* computed from probabilities or logits */
     dcrf_model *model;
     dcrf_plan *plan;
     void *state;
@@ -135,14 +135,14 @@ static void write_label(char *at, dcrf_type type, uint16_t label) {
         memcpy(at, &wide, sizeof wide);
 }
 
-/* Results on their way into the caller's arrays. */
+/* Results to be written into the caller's arrays. */
 struct results {
     const dcrf_arrays *arrays;
     const struct dcrf_marginals *rows;
     const uint16_t *labels;
 };
 
-/* Variables that are written together: label by label, since the array may have planes. */
+/* Variables written at a time, label by label, since the array may consist of planes. */
 #define WRITTEN_TOGETHER 256
 
 static void write_marginals(void *context, size_t begin, size_t end, size_t worker) {
@@ -215,8 +215,8 @@ static dcrf_status run_here(dcrf_workspace *workspace, const dcrf_arrays *arrays
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* Floats of a block of marginals: one batch has no more of them. Beyond it launches are long
- * enough, and memory is not free. And pictures: an axis of CUDA's grids. */
+/* The most floats in the marginals of a batch: beyond this, launches are long enough, and memory is
+ * limited. And the most pictures: they are an axis of the CUDA grid. */
 #define BATCH_FLOATS ((size_t)1 << 24)
 #define BATCH_PICTURES 4096
 
@@ -253,7 +253,7 @@ static bool are_results_alike(const dcrf_output *one, const dcrf_output *other) 
     return !one->data == !other->data && (!one->data || one->type == other->type);
 }
 
-/* Do problems differ in their arrays only? */
+/* Do the problems differ only in their arrays? */
 static bool are_alike(const dcrf_arrays *one, const dcrf_arrays *other) {
     if (one->grid.axes != other->grid.axes ||
         memcmp(one->grid.size, other->grid.size, sizeof one->grid.size) != 0 ||
@@ -275,7 +275,7 @@ static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_
     return status < 0 ? status : check_images(arrays, error);
 }
 
-/* How many problems from the first one on are one batch: they are right and alike. */
+/* The number of leading problems that form one batch: all valid, and alike. */
 static size_t choose_batch(const dcrf_arrays *arrays, size_t count) {
     size_t variables, alike = 1;
     if (arrays->operator_kind == DCRF_OPERATOR_EXACT || check_all(arrays, &variables, NULL) < 0)
@@ -284,7 +284,7 @@ static size_t choose_batch(const dcrf_arrays *arrays, size_t count) {
     while (alike < count && check_all(&arrays[alike], &variables, NULL) == DCRF_OK &&
            are_alike(arrays, &arrays[alike]))
         alike++;
-    /* Batches of about the same size rather than full ones and a rest. */
+    /* Batches of about equal size rather than full ones and a remainder. */
     const size_t batches = (alike + most - 1) / most;
     return (alike + batches - 1) / batches;
 }

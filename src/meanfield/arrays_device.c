@@ -1,5 +1,5 @@
-/* Mean field from arrays to arrays on a device: dcrf/mean_field.h. Problems that are alike are one
- * batch: their variables lie one after the other, and every launch is for all of them. */
+/* Mean field from arrays to arrays on a device: dcrf/mean_field.h. Problems that are alike form one
+ * batch: their variables are stored one after the other, and every launch covers all of them. */
 #include "meanfield/arrays_device.h"
 
 #include "core/error.h"
@@ -23,7 +23,7 @@ static int compare_axes(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* Do the elements follow each other without gaps and without meeting? */
+/* Are the elements stored without gaps or overlap? */
 static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
     struct axis axes[DCRF_MAX_AXES + 1];
     size_t step = dcrf_type_bytes(view->type);
@@ -54,7 +54,7 @@ static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view
                          "%s is on cuda:%zu, and the work is done on %s", what, index,
                          device->name);
     if (*is_on_device && dcrf_type_bytes(view->type) > 1) {
-        /* Threads of a device read whole elements. */
+        /* Device threads read whole elements, which must be aligned. */
         const size_t bytes = dcrf_type_bytes(view->type);
         size_t bits = (size_t)(uintptr_t)view->data | (size_t)view->channel_stride;
         for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
@@ -69,7 +69,8 @@ static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view
     return DCRF_OK;
 }
 
-/* An image of the device's, here: for operators that are planned with the host's help. */
+/* Copy an image from the device to the host, for operators that are planned with the host's help.
+ */
 static dcrf_status bring_image(const struct dcrf_device *device, const dcrf_grid *grid,
                                dcrf_view *view, void **copy, dcrf_error *error) {
     size_t bytes = dcrf_type_bytes(view->type) * view->channels;
@@ -81,7 +82,7 @@ static dcrf_status bring_image(const struct dcrf_device *device, const dcrf_grid
     *copy = dcrf_allocate(bytes, 1);
     if (!*copy)
         return dcrf_fail_memory(error, "an image");
-    /* Axes that run backwards begin at their end. */
+    /* With negative strides, the memory begins before view->data. */
     ptrdiff_t lowest = 0;
     for (size_t i = 0; i <= DCRF_MAX_AXES; i++) {
         const ptrdiff_t stride = i < DCRF_MAX_AXES ? view->stride[i] : view->channel_stride;
@@ -113,7 +114,7 @@ static dcrf_status plan_kernel(dcrf_operator **op, const struct dcrf_batch *batc
         dcrf_arrays_image_name(m, name);
         status = check_place(batch->device, &images[p], grid, name, &is_on_device, error);
     }
-    if (status == DCRF_OK && is_exact && is_on_device) /* then there is one picture */
+    if (status == DCRF_OK && is_exact && is_on_device) /* exact: there is only one picture */
         status = bring_image(batch->device, grid, &kernel.channels, &copy, error);
     if (status == DCRF_OK)
         status = is_exact ? dcrf_features_new(&features, grid, &kernel, error)
@@ -133,7 +134,7 @@ static dcrf_status plan_kernel(dcrf_operator **op, const struct dcrf_batch *batc
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* The results, with the first wrong number as an error. */
+/* Run; the first invalid number is reported as an error. */
 static dcrf_status run_device(const struct dcrf_batch *batch, const struct dcrf_backend_run *run,
                               dcrf_error *error) {
     size_t wrong = SIZE_MAX;
@@ -153,7 +154,7 @@ static dcrf_status run_device(const struct dcrf_batch *batch, const struct dcrf_
                      wrong % run->labels);
 }
 
-/* What the problems of a batch give: a view for each, kind by kind. */
+/* The views of a batch: arrays with one view per problem. */
 struct views {
     dcrf_view *unary, *marginals, *labels, *images;
 };

@@ -6,13 +6,13 @@
 
 #include <dcrf/mean_field.h>
 
-/* Problems that were checked and that are alike but for their arrays. */
+/* Checked problems that differ only in their arrays. */
 struct dcrf_batch {
     dcrf_workspace *workspace;
     const struct dcrf_device *device;
     const dcrf_arrays *arrays;
     size_t count;
-    size_t variables; /* of each */
+    size_t variables; /* per problem */
 };
 
 dcrf_status dcrf_arrays_run_on_device(const struct dcrf_batch *batch, dcrf_error *error);

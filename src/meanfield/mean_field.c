@@ -15,12 +15,13 @@
  * 10,000 members is exp of a sum of logarithms; the logarithms are taken of products of
  * DCRF_FACTORS_PER_LOG members, which fit in a double.
  *
- * Updating all at once can oscillate. Damping keeps a part of the old s: a step of proximal
- * gradient descent with the Kullback-Leibler divergence as distance, which decreases F when the
- * step is small enough (Baque, Bagautdinov, Fleuret and Fua 2016). Automatic damping begins at zero
- * and rises when F does.
+ * Updating all at once can oscillate. Damping keeps a fraction of the old s: this is a step of
+ * proximal gradient descent with the Kullback-Leibler divergence as distance, which decreases F
+ * when the step is small enough (Baque, Bagautdinov, Fleuret and Fua 2016). Automatic damping
+ * starts at zero and increases when F does.
  *
- * The updates are a backend's (backend/backend.h), which keeps Q; F and the damping are here. */
+ * A backend (backend/backend.h) performs the updates and keeps Q; F and the damping are computed
+ * here. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "solver/iterate.h"
@@ -29,14 +30,14 @@
 #include <math.h>
 
 #define MOST_DAMPING 0.95
-#define FREE_ENERGY_TOLERANCE 1e-6 /* relative: what rounding can add to F */
+#define FREE_ENERGY_TOLERANCE 1e-6 /* relative: rounding can raise F by this much */
 
 struct mean_field {
     const struct dcrf_problem *problem;
     struct dcrf_iterate marginals;
     double damping;
     double entropy;     /* of q */
-    double free_energy; /* of the q before */
+    double free_energy; /* of the previous q */
 };
 
 static void mean_field_free(void *state) {
@@ -71,7 +72,7 @@ static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
                                     dcrf_error *error) {
     struct mean_field *mf = state;
     struct dcrf_iterate *q = &mf->marginals;
-    mf->damping = fmax(mf->problem->settings->damping, 0); /* automatic: from 0 on */
+    mf->damping = fmax(mf->problem->settings->damping, 0); /* automatic: starts at 0 */
     mf->free_energy = (double)INFINITY;
     q->is_copy_old = true;
     return q->methods->mean_field_start(q->iterate, start->y, 1, &mf->entropy, error);

@@ -1,11 +1,11 @@
-/* Mean field with a fixed number of updates, and its derivatives by going back through them:
+/* Mean field with a fixed number of updates, and its derivatives by backpropagation through them:
  *
  *   q_t = softmax(-s_t),  s_0 = phi,  s_t = phi + 2 sum_m w_m mu_m (K_m - diag) q_{t-1}.
  *
  * A derivative g of the loss with respect to q_t gives e_i = dL/ds_i = -q_i (g_i - sum_k q_k g_k)
- * row by row, and one with respect to ln q_t gives e_i = -g_i + q_i sum_k g_k, which needs no q_i
- * to be above zero; e is added to the derivative of phi, and energy/pair_gradient.h takes it to the
- * parameters and to q_{t-1}. Every q_t is kept; what the kernels make of it is filtered again. */
+ * row by row, and one with respect to ln q_t gives e_i = -g_i + q_i sum_k g_k, which does not
+ * require q_i > 0; e is added to the derivative of phi, and energy/pair_gradient.h propagates it to
+ * the parameters and to q_{t-1}. Every q_t is kept; its filtered versions are recomputed. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
@@ -23,7 +23,7 @@ struct dcrf_unrolled {
     struct dcrf_coupling *coupling; /* of the last forward run */
     size_t iterations;
     float **q;      /* iterations + 1 blocks of the model's stride */
-    float *message; /* a block; e on the way back */
+    float *message; /* a block; holds e in the backward pass */
     float *logits;  /* a block: -s of the last update */
     float *derivative;
     bool has_run;
@@ -97,7 +97,7 @@ static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
 }
 
-/* q_t from the message that q_{t-1} makes; factor 0: from the unary energies alone. */
+/* q_t from the message of q_{t-1}; factor 0: from the unary energies alone. */
 static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagonal) {
     const dcrf_model *model = u->plan->model;
     double sums[DCRF_SOFTMAX_SUMS];
@@ -204,10 +204,10 @@ dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *u, float *log_q, size_t stride, d
 struct back {
     const dcrf_model *model;
     const float *q;
-    const float *derivative; /* of the loss by q, or by ln q */
+    const float *derivative; /* of the loss with respect to q or ln q */
     bool is_by_logarithm;
     float *e;
-    float *unary; /* where e is added; NULL: nowhere */
+    float *unary; /* e is added to it; may be NULL */
     size_t unary_stride;
 };
 
@@ -219,7 +219,8 @@ static void back_rows(void *context, size_t begin, size_t end, size_t worker) {
         const float *q = back->q + a * stride, *g = back->derivative + a * stride;
         float *e = back->e + a * stride;
         double mean = 0, total = 0;
-        /* Where q is zero the derivative may be anything: of a logarithm, not a number. */
+        /* Where q is zero, the derivative may be anything, even NaN if the loss contains a
+         * logarithm. */
         for (size_t i = 0; i < labels; i++) {
             total += (double)q[i];
             if (back->is_by_logarithm)
