@@ -24,7 +24,7 @@ static atomic_size_t requests;
 static atomic_size_t refused_request;
 static atomic_bool refused_memory;
 static atomic_bool refused_thread;
-static atomic_long outstanding; /* blocks taken and not freed while active */
+static atomic_long outstanding; /* blocks allocated and not yet freed while active */
 
 static bool refuse(atomic_bool *flag) {
     if (!atomic_load(&active))
@@ -56,7 +56,7 @@ void *__wrap_realloc(void *memory, size_t bytes) {
     if (refuse(&refused_memory))
         return NULL;
     void *moved = __real_realloc(memory, bytes);
-    return memory ? moved : counted(moved); /* a block that only moved is not a new one */
+    return memory ? moved : counted(moved); /* a resized block is not a new one */
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);

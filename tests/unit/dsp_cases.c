@@ -30,13 +30,13 @@ static size_t row_width(uint64_t number) {
     return number % 5 == 4 ? DCRF_NARROW_LANES : 8 * (1 + number % 4);
 }
 
-/* The same where they may be of whole fours. */
+/* Row widths that are multiples of four. */
 static size_t fours_width(uint64_t number) {
     return 4 * (1 + number % (DCRF_DSP_WIDTH / 4));
 }
 
-/* Take rows of vertices apart into two pieces, as a ring has them, or put them together again.
- * Returns where the second pieces begin. */
+/* Split rows of vertices into two pieces, as a ring stores them, or join them again. Returns the
+ * offset of the second pieces. */
 static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count, size_t width,
                           bool is_back) {
     const size_t piece = dsp->ring_piece, first = piece ? width / piece * piece : width;
@@ -53,7 +53,7 @@ static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count,
     return tails;
 }
 
-/* All corners of some runs in parts, which end anywhere. Returns how many there are. */
+/* Divides all corners of some runs into parts of random length. Returns the number of parts. */
 static size_t divide_runs(size_t count, size_t corners, struct dcrf_run_part *parts,
                           dcrf_rng *rng) {
     size_t made = 0;
@@ -66,13 +66,13 @@ static size_t divide_runs(size_t count, size_t corners, struct dcrf_run_part *pa
     return made;
 }
 
-/* Both ways, told apart by `splats`; of a ring or not; in parts or not. */
+/* Splats if `splats`, otherwise slices; with or without a ring; in parts or not. */
 static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                   double *time_s, bool splats, bool in_ring, bool in_parts) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const bool is_short = number % 3 == 0; /* every variable a run of its own, in their order */
-    const bool is_single = is_short || number % 5 < 2; /* the same in any order */
+    const bool is_short = number % 3 == 0;             /* each variable is its own run, in order */
+    const bool is_single = is_short || number % 5 < 2; /* the same, in any order */
     const bool is_narrow = is_short && (in_ring || number / 3 % 3 < 2);
     const size_t width = is_narrow  ? 2 + number / 3 % 3 % 2 * 2
                          : is_short ? 8 * (1 + number % 4)
@@ -86,7 +86,7 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
         first[i + 1] = first[i] + 1 + (is_single ? 0 : (uint32_t)random_below(&rng, 7));
     const size_t places = first[count];
     uint32_t *variable = malloc((places + 1) * sizeof *variable);
-    for (size_t i = 0; i < places; i++) /* each once, backwards */
+    for (size_t i = 0; i < places; i++) /* each once, in reverse */
         variable[i] = (uint32_t)(places - 1 - i);
     uint32_t *vertex = malloc((count * corners + 1) * sizeof *vertex);
     for (size_t i = 0; i < count * corners; i++)
@@ -239,13 +239,13 @@ static struct dsp_result run_convolve(const struct dcrf_dsp *dsp, uint64_t numbe
                                       double *time_s) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    /* Rows of variables next to each other, of which there may be many. */
+    /* Rows of adjacent variables, possibly many. */
     const size_t width = row_width(number) * (1 + number / 3 % 3), radius = number / 4 % 19;
     const size_t inputs = 2 * radius + DCRF_CONVOLVE_ROWS, offset = 8 * random_below(&rng, 3);
     const size_t length = offset + width, out_step = width + 8 * random_below(&rng, 3);
     float *in = random_floats(inputs * length, number), *size_in = absolutes(in, inputs * length);
     float *tap = random_floats(radius + 1, 7), *size_tap = absolutes(tap, radius + 1);
-    /* Rows in any order: they come by pointer. */
+    /* Rows in any order, passed by pointer. */
     const float **rows = malloc(inputs * sizeof *rows), **size_rows = malloc(inputs * sizeof *rows);
     for (size_t i = 0; i < inputs; i++) {
         const size_t from = random_below(&rng, inputs);
@@ -336,7 +336,7 @@ static struct dcrf_histograms random_histograms(size_t bins, size_t rows, uint64
     return h;
 }
 
-/* Bins that leave every remainder, and the most. */
+/* Numbers of bins with every remainder, and the maximum. */
 static size_t bins_of(uint64_t number) {
     return number % 50 == 49 ? DCRF_MAX_BINS : 2 + (size_t)number % 80;
 }
@@ -371,7 +371,7 @@ static struct dsp_result run_weigh(const struct dcrf_dsp *dsp, uint64_t number, 
     return r;
 }
 
-/* One block of the bins of some variables, added to what the others gave. */
+/* One block of the bins of some variables, added to the results of the other blocks. */
 static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                   double *time_s) {
     dcrf_rng rng;
@@ -399,7 +399,7 @@ static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, s
     for (size_t a = 0; a < ROWS; a++)
         for (size_t i = 0; i < width; i++) {
             values[a * width + i] = h.values[a * h.row + first + i];
-            r.size[a] += 2 * values[a * width + i]; /* the table's numbers are at most 2 */
+            r.size[a] += 2 * values[a * width + i]; /* the table's entries are at most 2 */
         }
     const struct dcrf_view_of_bins view = {.values = values,
                                            .width = width,

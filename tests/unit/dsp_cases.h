@@ -7,14 +7,14 @@
 #include "dsp/dsp.h"
 
 struct dsp_result {
-    float *value;      /* what the entry wrote, and around it what it must not touch */
-    float *size;       /* the sum of the absolute terms of each value, by plain C; 0: the bits */
-    size_t count;      /* floats of both */
-    size_t operations; /* of one value */
+    float *value; /* what the entry wrote, surrounded by floats that it must not touch */
+    float *size;  /* the sum of the absolute terms of each value, by plain C; 0: bit-identical */
+    size_t count; /* length of both arrays */
+    size_t operations; /* per value */
 };
 
-/* Case `number` of an entry, run by `dsp`, over and over when it is for the clock; *time_s is the
- * mean of a call. */
+/* Case `number` of an entry, run by `dsp`, `repeats` times when timing; *time_s is the mean per
+ * call. */
 typedef struct dsp_result (*dsp_case)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                       double *time_s);
 
@@ -23,7 +23,7 @@ struct dsp_entry {
     dsp_case run;
 };
 
-/* Every entry of the table, by what it serves. */
+/* Every entry of the table, grouped by purpose. */
 #define DSP_FILTER_ENTRIES 11
 #define DSP_POINT_ENTRIES 4
 #define DSP_SOFTMAX_ENTRIES 5

@@ -1,5 +1,5 @@
-/* Cases for the loops over pairs, for one type of numbers: included by dsp_pair_cases.c with REAL,
- * LOOPS (of a table), LINE (the struct) and NAME (of a function) defined. */
+/* Cases for the loops over pairs, for one floating-point type: included by dsp_pair_cases.c with
+ * REAL, LOOPS (of a table), LINE (the struct) and NAME (of a function) defined. */
 
 static REAL *NAME(reals)(size_t count, double low, double high, uint64_t seed) {
     float *values = random_block(count, 1, low, high, seed);
@@ -10,8 +10,8 @@ static REAL *NAME(reals)(size_t count, double low, double high, uint64_t seed) {
     return result;
 }
 
-/* What a set wrote next to what plain C wrote: their difference in units of the type's rounding, so
- * that floats hold it, where a case by plain C itself has zeros. */
+/* The difference between the results of an instruction set and of plain C, in units of the type's
+ * rounding so that floats can hold it; zeros when plain C itself is run. */
 static struct dsp_result NAME(result)(const REAL *value, const REAL *plain, const REAL *size,
                                       size_t count, size_t operations) {
     const double unit = sizeof(REAL) == sizeof(float) ? 1 : 0x1p29;
@@ -53,7 +53,7 @@ static struct dsp_result NAME(run_values)(const struct dcrf_dsp *dsp, uint64_t n
     REAL *scale = NAME(reals)(2 * DCRF_TILE, 0.5, 1, number + 2);
     REAL *value = NAME(reals)(COUNT, 0, 1, 3), *plain = NAME(reals)(COUNT, 0, 1, 3);
     const REAL *scale_a = number / 5 % 2 ? scale : NULL;
-    a[0] = b[0] = 1; /* one pair that is nowhere apart, but for the other features */
+    a[0] = b[0] = 1; /* one pair equal in the first feature */
     const double start_s = dcrf_time_s();
     for (size_t i = 0; i < repeats; i++)
         dsp->LOOPS.values(&metric, a, b, scale_a, scale + DCRF_TILE, value);
@@ -151,7 +151,7 @@ static struct dsp_result NAME(run_transpose)(const struct dcrf_dsp *dsp, uint64_
         dsp->LOOPS.transpose(kernel, value);
     *time_s = (dcrf_time_s() - start_s) / (double)repeats;
     dcrf_dsp_for(DCRF_CPU_C)->LOOPS.transpose(kernel, plain);
-    struct dsp_result r = NAME(result)(value, plain, none, COUNT, 0); /* nothing is rounded */
+    struct dsp_result r = NAME(result)(value, plain, none, COUNT, 0); /* no rounding */
     free(kernel);
     free(value);
     free(plain);
@@ -165,7 +165,7 @@ static struct dsp_result NAME(run_add)(const struct dcrf_dsp *dsp, uint64_t numb
     REAL *in = NAME(reals)(count, -1, 1, number);
     float *start = random_block(whole, 1, -1, 1, 3);
     double *sums = malloc(whole * sizeof *sums);
-    struct dsp_result r = {.count = whole, .operations = 0}; /* one sum in double, however made */
+    struct dsp_result r = {.count = whole, .operations = 0}; /* one sum in double, in any order */
     r.value = malloc(whole * sizeof *r.value);
     r.size = calloc(whole, sizeof *r.size);
     for (size_t i = 0; i < whole; i++)
@@ -188,7 +188,7 @@ static struct dsp_result NAME(run_line)(const struct dcrf_dsp *dsp, uint64_t num
     const size_t size = channels * DCRF_TILE, square = DCRF_TILE * DCRF_TILE;
     REAL *kernel = NAME(reals)(tiles * square, 0, 1, number);
     REAL *y = NAME(reals)((tiles + 1) * size, -1, 1, number + 1);
-    /* The rows of b last; one more plane that must not be touched. */
+    /* The rows of b are last; one extra plane must not be touched. */
     const size_t count = (tiles + 1) * size + DCRF_TILE;
     REAL *value = NAME(reals)(count, -1, 1, 3), *plain = NAME(reals)(count, -1, 1, 3);
     REAL *most = malloc(count * sizeof *most);

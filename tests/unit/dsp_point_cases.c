@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sixteen points in every other case, so that the error of the exponential is not lost in that of
- * the sum. All terms are positive. */
+/* Every other case has sixteen points, so that the error of the exponential is not hidden by that
+ * of the sum. All terms are positive. */
 static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t number,
                                           size_t repeats, double *time_s) {
     dcrf_rng rng;
@@ -16,7 +16,7 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
     for (size_t i = 0; i < d; i++) {
         for (size_t b = count - number % 16; b < count; b++)
             points[i * count + b] = INFINITY;
-        points[i * count + 3] = 1e6f; /* far enough for an exponential of zero */
+        points[i * count + 3] = 1e6f; /* far enough for the exponential to be zero */
         points[i * count + 5] = 3e38f;
     }
     float query[16];
@@ -27,8 +27,8 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
     for (size_t i = 0; i < repeats; i++)
         sum = dsp->gaussian_sum(points, count, count, d, query);
     *time_s = clocked(start_s, repeats);
-    /* A dozen for the terms, whose errors differ, and those of a sum of floats in four lanes or
-     * more, 4096 points at a time. */
+    /* A dozen operations for the error of each term, plus those of a float sum in at least four
+     * lanes, 4096 points at a time. */
     struct dsp_result r = {.count = 1, .operations = 12 + (count < 4096 ? count : 4096) / 4};
     r.value = malloc(sizeof *r.value);
     r.size = malloc(sizeof *r.size);
@@ -38,7 +38,7 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
     return r;
 }
 
-/* Colours are multiples of 1/64, so that nothing is rounded but the tests of what is inside. */
+/* Colours are multiples of 1/64, so that only the inside tests are rounded. */
 static struct dsp_result run_sum_window(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
     dcrf_rng rng;
@@ -70,7 +70,7 @@ static struct dsp_result run_sum_window(const struct dcrf_dsp *dsp, uint64_t num
     *time_s = clocked(start_s, repeats);
     struct dsp_result r = {.count = 6};
     r.value = malloc(r.count * sizeof *r.value);
-    r.size = calloc(r.count, sizeof *r.size); /* no room for rounding */
+    r.size = calloc(r.count, sizeof *r.size); /* no rounding allowed */
     const double found[] = {sums.count,     sums.x,         sums.y,
                             sums.colour[0], sums.colour[1], sums.colour[2]};
     for (size_t i = 0; i < r.count; i++)
@@ -79,7 +79,7 @@ static struct dsp_result run_sum_window(const struct dcrf_dsp *dsp, uint64_t num
     return r;
 }
 
-/* Ranks, coordinates and weights, to the last bit: `size` is zero. */
+/* Ranks, coordinates and weights must be bit-identical: `size` is zero. */
 static struct dsp_result run_embed(void (*embed)(const struct dcrf_embed *), uint64_t number,
                                    size_t repeats, double *time_s) {
     const size_t d = number % 3 == 0 ? 5 : 1 + number % DCRF_EMBED_FEATURES;

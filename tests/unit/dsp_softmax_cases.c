@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The terms of an exponent are below 8 each and 6 of them are rounded, the sum with the largest
- * once more: 100 roundings relative to the result; then the exponential, and a sum over the labels.
- */
+/* The terms of an exponent are below 8 and 6 of them are rounded, the sum with the largest once
+ * more: 100 roundings relative to the result; then come the exponential and a sum over the
+ * labels. */
 static size_t softmax_operations(size_t labels) {
     return 110 + labels;
 }
@@ -61,14 +61,14 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
             by->softmax(&softmax, rows / 2, rows, sums);
             *time_s += set == 0 ? (dcrf_time_s() - start_s) / (double)repeats : 0;
         }
-        for (size_t i = 0; i < block; i++) /* anything may stand in the padding of the field */
+        for (size_t i = 0; i < block; i++) /* the padding of the field may hold anything */
             q[block + i] = i % stride < labels ? q[block + i] : 0;
         for (size_t k = 0; k < DCRF_SOFTMAX_SUMS; k++)
             q[2 * block + k] = (float)sums[k];
         free(scratch);
     }
-    /* Sizes: q itself; the terms of the field; those of the sums, entropies being up to ln labels.
-     */
+    /* Sizes: q itself; the terms of the field; those of the sums, with entropies of up to ln
+     * labels. */
     for (size_t i = 0; i < block; i++)
         r.size[i] = fabsf(r.size[i]);
     for (size_t i = block; i < 2 * block; i++)
@@ -88,22 +88,23 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                             size_t repeats, double *time_s) {
     const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 19;
     const size_t message_stride = stride + 8 * (number % 3);
-    /* Planes, or eights of rows, whose labels are in their order in some. */
+    /* Unary energies in planes or in groups of eight rows, with labels in order or reversed. */
     const bool by_eights = number / 5 % 2, is_in_order = number % 3 == 0;
     float *unary = random_block((rows + 7) * labels, 1, 0, 8, number);
     size_t *plane = malloc(labels * sizeof *plane);
     for (size_t i = 0; i < labels; i++)
         plane[i] = is_in_order ? i : labels - 1 - i;
     float *work = dcrf_allocate(DCRF_SOFTMAX_WORK(labels), sizeof *work);
-    /* Sums of messages: none, made, or given in place of the last message; then messages are such
-     * that their sum is not larger than one of them, and rounded to as many digits. */
+    /* Message totals: none, computed, or given in place of the last message. In the last case
+     * messages are small enough that their sum is no larger than a single message otherwise, and
+     * rounded to as many digits. */
     const bool has_total = number / 11 % 3 == 2 && labels > 1;
     const double most = has_total ? 1 / (double)labels : 8;
     float *message = random_block(rows * message_stride, 1, 0, most, number + 1);
     float *rest = random_block(rows, 1, -6, 0, number + 2);
     float *rest_top = random_block(rows, 1, -12, -6, number + 3);
     float *totals = random_block(rows, 1, 0, 8, number + 4);
-    /* q, peak, rest_peak, shift, scale and totals, one after the other. */
+    /* q, peak, rest_peak, shift, scale and totals, in this order. */
     const size_t block = rows * stride;
     struct dsp_result r = {.count = block + stride + 1 + 3 * rows,
                            .operations = softmax_operations(labels)};
@@ -158,7 +159,7 @@ static struct dsp_result run_negative_exponential(const struct dcrf_dsp *dsp, ui
     float *in = random_block(count, 1, -10, 30, number);
     float *shift = random_block(count, 1, 10, 20, number + 1);
     float *scale = random_block(count, 1, 0, 2, number + 2);
-    /* An exponent of up to 50 and two roundings of it, and the exponential's own. */
+    /* An exponent of up to 50 with two roundings, plus the error of the exponential. */
     struct dsp_result r = {.count = count + 3, .operations = 110};
     r.value = random_block(r.count, 1, 0, 1, 3);
     r.size = random_block(r.count, 1, 0, 1, 3);
@@ -173,7 +174,7 @@ static struct dsp_result run_negative_exponential(const struct dcrf_dsp *dsp, ui
     return r;
 }
 
-/* Rounded to floats here; test_dsp.c sees how precise it is. */
+/* Rounded to floats here; test_dsp.c checks the precision. */
 static struct dsp_result run_log_sums(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                       double *time_s) {
     const size_t labels = 1 + number % 45, rows = 1 + number % 50;
@@ -195,7 +196,7 @@ static struct dsp_result run_log_sums(const struct dcrf_dsp *dsp, uint64_t numbe
     return r;
 }
 
-/* Numbers of which many are equal. Values and places, which are the same with every set. */
+/* With many equal numbers. Values and positions must be the same for every instruction set. */
 static struct dsp_result run_smallest(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                       double *time_s) {
     const size_t labels = 1 + number % 45, stride = labels + number % 3, rows = 1 + number % 50;

@@ -27,7 +27,7 @@ static dcrf_kernel bilateral_kernel(void) {
 static dcrf_status make_workspace(dcrf_error *error) {
     dcrf_workspace *workspace = NULL;
     const dcrf_status status = dcrf_workspace_new(&workspace, 3, error);
-    /* A failure leaves nothing behind in the handle. */
+    /* A failure leaves the handle NULL. */
     if ((status < 0) != (workspace == NULL))
         return DCRF_ERROR_ARGUMENT;
     dcrf_workspace_free(&workspace);
@@ -94,7 +94,7 @@ static dcrf_status use_lattice(dcrf_error *error) {
     return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
 }
 
-/* Without a normalization, so that it is calibrated. */
+/* Without normalization, so that it is calibrated. */
 static dcrf_status use_calibrated_lattice(dcrf_error *error) {
     dcrf_kernel kernel = bilateral_kernel();
     kernel.normalization = DCRF_NORMALIZE_NONE;
@@ -163,7 +163,7 @@ static dcrf_status use_model(dcrf_error *error) {
 
 /* ---- solvers -------------------------------------------------------------------------------- */
 
-/* Whatever fails once there is a solver, it holds a labelling. */
+/* Once there is a solver, it holds a labelling, whatever fails. */
 static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     uint16_t labels[WIDTH * HEIGHT];
     dcrf_solver_info info;
@@ -172,7 +172,7 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_labels(solver, labels, WIDTH * HEIGHT, NULL);
     for (size_t a = 0; a < WIDTH * HEIGHT; a++)
         assert_true(labels[a] < LABELS);
-    /* What could be left out was, and the run went on to its end. */
+    /* Optional parts were left out, and the run continued to its end. */
     if (status >= 0) {
         assert_true(info.energy.total < 1e6 && info.stop > 0);
         status = info.left_out;
@@ -200,10 +200,10 @@ static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_work
     return status;
 }
 
-/* On a device without cliques, so that mean field is there, too. */
+/* No cliques on a device, so that mean field runs there too. */
 static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, const char *device,
                          dcrf_error *error) {
-    static const float values[] = {0.25f, 1, 1, 0}; /* no multiple of Potts */
+    static const float values[] = {0.25f, 1, 1, 0}; /* not a multiple of Potts */
     static const size_t none;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_model *model = NULL;
@@ -260,7 +260,7 @@ static dcrf_status solve_qp_on_device(dcrf_error *error) {
     return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, "cuda", error);
 }
 
-/* Arrays of the host's, on both sides of the call, and one of the device's. */
+/* Host arrays for input and output, and one device array. */
 static dcrf_status use_arrays(const char *device, dcrf_error *error) {
     static float q[WIDTH * HEIGHT * LABELS];
     static uint16_t labels[WIDTH * HEIGHT];
@@ -344,7 +344,7 @@ static dcrf_status use_tiles(dcrf_error *error) {
                                   &info, error);
     dcrf_workspace_free(&workspace);
     if (status == DCRF_OK && info.left_out < 0) {
-        /* The labelling is there all the same; what was left out is said. */
+        /* There is a labelling anyway; report what was left out. */
         *error = (dcrf_error){info.left_out, "out of memory: a part was left out"};
         status = info.left_out;
     }
@@ -361,7 +361,7 @@ static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *er
     dcrf_superpixel_settings_defaults(&settings);
     settings.method = method;
     settings.min_region_px = 4;
-    settings.region_size_px = 2; /* several regions, so that there are some to join */
+    settings.region_size_px = 2; /* several regions, so that some are joined */
     dcrf_workspace *workspace = NULL;
     size_t count;
     dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
@@ -399,10 +399,10 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
 
 /* ---- the compatible mean field -------------------------------------------------------------- */
 
-/* More than the fake device has room for: tests/device/fake_compat.c. */
+/* More than the fake device supports (tests/device/fake_compat.c). */
 #define MANY_FEATURES 7
 
-/* The last kernel cannot be on the device, so the model comes back. */
+/* The device does not support the last kernel, so the model moves back to the host. */
 static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
     static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {-1, 0, 0, -2};
     static float q[WIDTH * HEIGHT * LABELS];
@@ -445,7 +445,7 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
     return status;
 }
 
-/* As large as it takes for three threads to have vertices of their own. */
+/* Large enough for three threads to have their own vertices. */
 static dcrf_status use_densecrf_threads(dcrf_error *error) {
     static unsigned char picture[80 * 80 * 3];
     static float q[80 * 80 * LABELS];
@@ -622,7 +622,7 @@ static dcrf_status use_distances(dcrf_error *error) {
 }
 
 const struct named_scenario scenarios[] = {
-    {"a workspace", make_workspace, 5}, /* itself, the pool, its workers, two threads */
+    {"a workspace", make_workspace, 5}, /* workspace, pool, workers, two threads */
     {"the features of a kernel", make_features, 1},
     {"the exact operator", use_exact, 5},
     {"the grid operator", use_grid, 5},
@@ -642,7 +642,7 @@ const struct named_scenario scenarios[] = {
     {"the compatible mean field on three threads", use_densecrf_threads, 30},
     {"the compatible mean field on a device", use_densecrf_on_device, 30},
     {"derivatives", use_gradient, 60},
-    {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
+    {"superpixels by mean shift", use_mean_shift, 14}, /* 3 for the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
     {"superpixels of a volume", use_slic_of_a_volume, 19},
     {"enlarged unaries", enlarge_unary, 9},

@@ -1,6 +1,6 @@
-/* Uses of the library from beginning to end, for tests that disturb them.
+/* Uses of the library from beginning to end, for tests that inject failures.
  *
- * To add one write a function and a line in `scenarios`. */
+ * To add one, write a function and a line in `scenarios`. */
 #ifndef DCRF_TESTS_SCENARIOS_H
 #define DCRF_TESTS_SCENARIOS_H
 
@@ -9,7 +9,7 @@
 struct named_scenario {
     const char *name;
     scenario run;
-    size_t least_requests; /* for memory; fewer mean that it does not do what it says */
+    size_t least_requests; /* for memory; fewer mean that the scenario is not doing its job */
 };
 
 extern const struct named_scenario scenarios[];

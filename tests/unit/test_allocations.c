@@ -1,7 +1,7 @@
 /* Every allocation of every scenario fails once: an error with a message, and no leak. And every
- * scenario does with a stack of 64 KB, in the thread that calls and in those of the pool. */
+ * scenario runs with a stack of 64 KB, in the calling thread and in those of the pool. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* pthread_setattr_default_np */
+#define _GNU_SOURCE /* for pthread_setattr_default_np */
 #endif
 #include "dense.h"
 #include "scenarios.h"
@@ -30,13 +30,13 @@ static void *run_all(void *statuses) {
     return NULL;
 }
 
-/* A thread that reaches beyond its stack meets a page that cannot be written, and the test dies. */
+/* A thread that overruns its stack hits a guard page, and the test crashes. */
 static void a_stack_of_64_kb_is_enough(void **state) {
     (void)state;
     pthread_attr_t usual, small;
     pthread_t thread;
     if (SANITIZED)
-        skip(); /* which surround every variable with others */
+        skip(); /* sanitizers pad every variable */
     dcrf_status *statuses = malloc(scenario_count * sizeof *statuses);
     assert_int_equal(pthread_getattr_default_np(&usual), 0);
     assert_int_equal(pthread_attr_init(&small), 0);

@@ -1,5 +1,5 @@
-/* Moves of blobs against a plain program: which variables hang together is found by passing the
- * smallest number on until nothing changes. */
+/* Moves of blobs against a naive program: connected components are found by propagating the
+ * smallest number until nothing changes. */
 #include "unit.h"
 
 #include "core/rng.h"
@@ -56,7 +56,7 @@ static bool are_one(const struct dcrf_knowledge *known, const uint16_t *labels, 
     return known->round[a] == 0 && known->round[b] == 0 && labels[a] == labels[b];
 }
 
-/* blob[a]: the smallest variable of a's. */
+/* blob[a]: the smallest variable of a's component. */
 static void find_blobs(const struct dcrf_knowledge *known, size_t *blob) {
     for (size_t a = 0; a < PIXELS; a++)
         blob[a] = a;
@@ -74,7 +74,7 @@ static void find_blobs(const struct dcrf_knowledge *known, size_t *blob) {
     }
 }
 
-/* The next in order: the largest that is left, of those the first; PIXELS: none. */
+/* The next in order: the largest remaining one, the first on ties; PIXELS: none. */
 static size_t next_blob(const struct dcrf_knowledge *known, const size_t *blob, bool *is_used) {
     size_t best = PIXELS, most = 0;
     for (size_t first = 0; first < PIXELS; first++) {
@@ -98,7 +98,7 @@ static double energy_of(const struct scene *s, const uint16_t *labels) {
     return energy.total;
 }
 
-/* Returns how many moves were good. */
+/* Returns the number of improving moves. */
 static size_t move_plainly(const struct scene *s, const size_t *blob, uint16_t *labels,
                            double *energy) {
     const struct dcrf_knowledge *known = &s->known;

@@ -1,14 +1,14 @@
-/* The bound is never above the optimum: not by a rounding, not by anything.
+/* The bound is never above the optimum, not even by a rounding error.
  *
- * The optimum is that of the matrix that the operators themselves apply: their columns, from unit
- * vectors in double, and all sums over them in long double, over all labellings. No comparison here
- * has a tolerance.
+ * The optimum is that of the matrix that the operators really apply: their columns, from unit
+ * vectors in double; all sums are in long double, over all labellings. No comparison here has a
+ * tolerance.
  *
- * Random models are rarely tight enough for a missing rounding error to show. So some are made
+ * Random models are rarely tight enough for a missing rounding error to show, so some are made
  * tight: for a labelling x and the dual point of its indicators (pairs that differ are saturated)
- * the unaries are chosen such that all reduced costs of x are the smallest of their variables. Then
- * the bound of that point, computed without error, is E(x), and x is optimal; and a bound that
- * rounds the wrong way is above it. */
+ * the unaries are chosen such that the reduced costs of x are the smallest of each variable. Then
+ * the bound of that point, computed without error, is E(x), and x is optimal; a bound that rounds
+ * the wrong way is above it. */
 #include "backend/cpu/pair_dual.h"
 #include "unit.h"
 
@@ -31,7 +31,7 @@ struct model {
     dcrf_workspace *workspace;
     size_t variables, labels;
     float unary[MOST_VARIABLES * MOST_LABELS];
-    long double matrix[MOST_VARIABLES][MOST_VARIABLES]; /* with the weights */
+    long double matrix[MOST_VARIABLES][MOST_VARIABLES]; /* weights included */
 };
 
 /* K e_b is column b of the operator's own matrix. */
@@ -57,8 +57,8 @@ static void set_unary(struct model *m) {
     assert_int_equal(dcrf_model_set_unary(m->model, &view, NULL), DCRF_OK);
 }
 
-/* Kernels of random strength over random points, or over the positions on the grid. Points that
- * coincide make the same errors, which then add up. */
+/* Kernels of random strength over random points, or over the positions on the grid. Coinciding
+ * points make the same errors, which then add up. */
 static struct model make(uint64_t seed, dcrf_operator_kind kind, dcrf_rng *rng) {
     struct model m = {.variables = 2 + seed % (MOST_VARIABLES - 1), .labels = 2 + seed / 8 % 2};
     while (pow((double)m.labels, (double)m.variables) > 600)
@@ -131,7 +131,7 @@ struct fixture {
     float y[MOST_VARIABLES * MOST_STRIDE];
 };
 
-/* Of the model in the fixture. */
+/* Points for the model in the fixture. */
 static void open_points(struct fixture *f) {
     assert_int_equal(
         dcrf_dual_space_init(&f->space, f->m.plan, f->m.workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
@@ -179,14 +179,14 @@ static void check(const struct fixture *f, uint64_t seed, const char *what) {
 static const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_GRID,
                                            DCRF_OPERATOR_LATTICE};
 
-/* The unaries that make x optimal and the point of its indicators the proof. */
+/* Sets the unaries that make x optimal, with the point of its indicators as the proof. */
 static void make_tight(struct fixture *f, const size_t *x, dcrf_rng *rng) {
     const size_t stride = dcrf_padded(f->m.labels);
     for (size_t a = 0; a < f->m.variables; a++) {
         const double offset = 20 * dcrf_rng_uniform(rng) - 15; /* energies of both signs */
         for (size_t i = 0; i < f->m.labels; i++) {
             const double cost = f->dual.pairwise[a * stride + i] + offset;
-            /* Others lie above by more than the float that x gets can be off. */
+            /* The other labels lie above by more than the rounding error of x's float. */
             f->m.unary[a * f->m.labels + i] =
                 (float)(i == x[a] ? cost : cost + 1e-5 * (1 + fabs(cost)));
         }
@@ -211,8 +211,8 @@ static void tight_points(void **state) {
         take_point(&f, &shape, &f.dual);
         make_tight(&f, x, &rng);
         check(&f, seed, "tight");
-        /* The same point by another shape, and a precise one that the first is mixed into: what is
-         * known of the errors must come along. */
+        /* The same point by another shape, a precise one, mixed with the first: the error bounds
+         * must be mixed too. */
         struct dcrf_pair_shape precise = {.epsilon = 0.25, .bins = 8, .is_precise = true};
         take_point(&f, &precise, &f.other);
         dcrf_dual_mix(&f.space, &f.other, &f.dual, 1 - 0.1 * dcrf_rng_uniform(&rng));
@@ -253,9 +253,9 @@ static void random_points(void **state) {
 
 /* ---- what a point says of its errors -------------------------------------------------------- */
 
-/* Toys have short sums, whose errors hide behind those of the other sums in a bound. Here are rows
- * of hundreds of terms, and each number of a point is held against what the point says of its
- * errors. At the indicators of a labelling x, (A alpha)_ai = sum_b K_ab ([x_b = i] - [x_a = i]). */
+/* Toys have short sums, whose errors are hidden by those of the other sums in a bound. Here rows
+ * have hundreds of terms, and each number of a point is compared with the point's own error bound.
+ * At the indicators of a labelling x, (A alpha)_ai = sum_b K_ab ([x_b = i] - [x_a = i]). */
 #define MANY 240
 #define MANY_LABELS 3
 
@@ -292,7 +292,7 @@ static dcrf_kernel large_kernel(dcrf_operator_kind kind, double weight, dcrf_rng
 
 static void stated_errors(void **state) {
     (void)state;
-    long double largest[2][3] = {{0}}; /* in roundings: of floats and of doubles, by operator */
+    long double largest[2][3] = {{0}}; /* in units of rounding: float and double, by operator */
     for (uint64_t seed = 0; seed < 60; seed++) {
         dcrf_rng rng;
         dcrf_rng_seed(&rng, seed + 30000);
@@ -336,7 +336,7 @@ static void stated_errors(void **state) {
         }
         close_space(&f);
     }
-    /* As doubles: not every C library writes long ones. */
+    /* As doubles: not every C library prints long doubles. */
     for (size_t k = 0; k < 3; k++)
         print_message("operator %zu: errors of up to %.1f roundings to float, %.1f to double\n", k,
                       (double)largest[0][k], (double)largest[1][k]);

@@ -1,4 +1,4 @@
-/* Certificates: what is written can be checked, and nothing else passes. */
+/* Certificates: what is written passes the check, and nothing else does. */
 #include "toy.h"
 
 #include "core/memory.h"
@@ -70,8 +70,8 @@ static struct toy toy_of(uint64_t seed) {
                    TOY_POTTS, 1);
 }
 
-/* What a proof says and what the check finds. Exact toys are held against the formula's optimum as
- * well: the check's kernels are its own. */
+/* What a proof claims and what the check finds. Exact toys are also compared with the formula's
+ * optimum: the check has its own kernels. */
 static void certificates_hold(void **state) {
     (void)state;
     size_t proven = 0, variables = 0, by_gap = 0;
@@ -112,17 +112,17 @@ static void certificates_hold(void **state) {
             uint16_t best[10];
             const double optimum = toy_optimum(&toy, best);
             assert_true(found.lower_bound <= optimum + 1e-12 * scale);
-            for (size_t a = 0; a < toy.variables; a++) /* one optimum: without ties the only one */
+            for (size_t a = 0; a < toy.variables; a++) /* unique, barring ties */
                 assert_true(possible[a * toy.labels + best[a]]);
             assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, best,
                                                      NULL, &found, NULL),
                              DCRF_OK);
             assert_int_equal(found.wrong, 0);
-            /* From above, with what the operator leaves out. */
+            /* Rounded up, including what the operator leaves out. */
             assert_true(found.labels_energy >= optimum - 1e-12 * scale);
             assert_true(found.labels_energy <= optimum + 1e-6 * scale);
         }
-        /* A wrong labelling is found out where something is proven. */
+        /* A wrong labelling is detected if anything is proven. */
         if (found.proven > 0) {
             size_t a = 0;
             while (info.proven < toy.variables && a + 1 < toy.variables &&
@@ -192,14 +192,14 @@ static dcrf_status check_content(const struct example *example, dcrf_error *erro
     return status;
 }
 
-/* Without the LP's dual point, rounds stand on their values alone. */
+/* Without the LP's dual point, rounds rely on their values alone. */
 static void drop_mixtures(struct dcrf_certificate_content *content) {
     for (size_t k = 0; k < content->mixture_count; k++)
         for (size_t p = 0; p < content->mixtures[k].point_count; p++)
             content->mixtures[k].points[p].weight = 0;
 }
 
-/* A file whose checksum was made right again: what it says is checked all the same. */
+/* Files with corrected checksums: their claims are checked anyway. */
 static void forgeries_are_refused(void **state) {
     (void)state;
     size_t refused = 0;
@@ -215,7 +215,7 @@ static void forgeries_are_refused(void **state) {
         content->labels[a] = (uint16_t)((kept + 1) % example.toy.labels);
         assert_true(check_content(&example, &error) < 0);
         content->labels[a] = kept;
-        /* All that was left open is claimed as well. */
+        /* Claims everything that was left open. */
         size_t open = 0;
         for (size_t b = 0; b < n; b++)
             if (content->round[b] == 0) {
@@ -243,10 +243,10 @@ static void forgeries_are_refused(void **state) {
     free_example(&example);
 }
 
-/* A run that ends early proves little, and claims all of that. The check may exclude more labels on
- * its way than the proof did; where it does not, it finds no more than what the proof takes off
- * its own bound for roundings to float: at most three times the errors of its sums, each at most
- * 1e-4 of a row sum (test_knowledge.c), and 2^-20 of the excess (dcrf_groups_excess). */
+/* A run that ends early proves little, and claims all of it. The check may exclude more labels on
+ * its way than the proof did; otherwise it finds no more than what the proof subtracts from its own
+ * bound for rounding to float: at most three times the errors of its sums, each at most 1e-4 of a
+ * row sum (test_knowledge.c), and 2^-20 of the excess (dcrf_groups_excess). */
 static void claims_are_what_is_proven(void **state) {
     (void)state;
     size_t undecided = 0, decided = 0, more = 0;
@@ -282,7 +282,7 @@ static void claims_are_what_is_proven(void **state) {
     assert_true(undecided > 0 && decided > 0);
 }
 
-/* Weights that add up to more than 1, by however little, or are negative prove nothing. */
+/* Weights that are negative, or sum to more than 1 by however little, prove nothing. */
 static void weights_add_up_to_one(void **state) {
     (void)state;
     size_t mixtures = 0;
@@ -298,7 +298,7 @@ static void weights_add_up_to_one(void **state) {
             mixture->points[0].weight = 0.5;
             mixture->points[1].weight = 0.5 + 0x1p-52;
             assert_fails(DCRF_ERROR_ARGUMENT, "weights", error, check_content(&example, &error));
-            mixture->points[0].weight = 2; /* a mean, but of no convex kind */
+            mixture->points[0].weight = 2; /* a mean, but not a convex one */
             mixture->points[1].weight = -1;
             assert_true(check_content(&example, &error) < 0);
             mixtures++;
@@ -308,12 +308,11 @@ static void weights_add_up_to_one(void **state) {
     assert_true(mixtures > 10);
 }
 
-/* Sizes of which the low 32 bits are right: a machine whose size_t has no more must not read those
- * alone. */
+/* Sizes whose low 32 bits are right: a machine with a 32-bit size_t must not read those alone. */
 static void sizes_beyond_32_bits_are_refused(void **state) {
     (void)state;
     struct example example = new_example(0);
-    const size_t first = 16; /* behind 8 bytes of magic, the version and the operator */
+    const size_t first = 16; /* after 8 bytes of magic, the version and the operator */
     for (size_t field = 0; field < 7; field++) {
         uint8_t *bytes;
         size_t size;
@@ -333,8 +332,7 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
     free_example(&example);
 }
 
-/* The order of rounds matters: everything at once is not proven by values for one after the other.
- * And values that do not tell labels apart prove nothing. */
+/* Values that do not tell labels apart prove nothing. */
 static void values_matter(void **state) {
     (void)state;
     size_t refused = 0, changed = 0;
@@ -386,7 +384,7 @@ static void other_problems_are_refused(void **state) {
     free_example(&example);
 }
 
-/* Every single byte counts. */
+/* A change of any byte is detected. */
 static void changed_bytes_are_refused(void **state) {
     (void)state;
     struct example example = new_example(7);
@@ -416,7 +414,7 @@ static void changed_bytes_are_refused(void **state) {
 
 #define CROWD 302
 
-/* A model and a certificate of it that need not be true. */
+/* A model and a certificate for it that need not be true. */
 struct claim {
     dcrf_workspace *workspace;
     dcrf_model *model;
@@ -462,9 +460,9 @@ static void free_claim(struct claim *claim) {
     dcrf_workspace_free(&claim->workspace);
 }
 
-/* Variable 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units
- * in the last place, 300 others to label 0 by 0.45 of one each: 135 in all, of which nothing is
- * left if each is subtracted by itself. */
+/* Variable 0 costs 1.5 * 2^20 with either label. The last one pulls it to label 1 by 100 units in
+ * the last place, 300 others to label 0 by 0.45 of one each: 135 in all, which would be lost
+ * entirely if each were subtracted by itself. */
 static void many_small_rounds_count(void **state) {
     (void)state;
     double unary[2 * CROWD], feature[CROWD];
@@ -489,7 +487,7 @@ static void many_small_rounds_count(void **state) {
     claim.content.energy = 0x1.8p20 + 1;
     claim.content.lower_bound = 0;
     assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error, check_claim(&claim, &found, &error));
-    /* The truth passes. */
+    /* The true claim passes. */
     claim.labels[0] = 0;
     claim.content.proven = CROWD;
     if (check_claim(&claim, &found, &error) < 0)
@@ -497,7 +495,7 @@ static void many_small_rounds_count(void **state) {
     free_claim(&claim);
 }
 
-/* A label that no pixel would take must not make room for others. */
+/* The cost of a forbidden label must not loosen the check for the others. */
 static void forbidden_labels_cost_nothing(void **state) {
     (void)state;
     const double unary[] = {0, 1e20, 1, 1e20}, feature[] = {0, 1};
@@ -549,14 +547,14 @@ static void checks_can_be_stopped(void **state) {
     dcrf_workspace_set_limit(claim.workspace, 1e-9, NULL, NULL);
     assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
     dcrf_workspace_set_limit(claim.workspace, 0, NULL, NULL);
-    /* Rounds that decide nothing are no certificate's. */
+    /* Rounds that decide nothing are refused. */
     claim.content.rounds = 3;
     claim.epsilon[0] = claim.epsilon[1] = claim.epsilon[2] = 0.25;
     assert_fails(DCRF_ERROR_ARGUMENT, "empty", error, check_claim(&claim, &found, &error));
     free_claim(&claim);
 }
 
-/* Weights from 1e-8 to 1e12, with unaries to match: honest certificates hold. */
+/* Weights from 1e-8 to 1e12, with unaries to match: true certificates hold. */
 static void scales_do_not_matter(void **state) {
     (void)state;
     for (int exponent = -8; exponent <= 12; exponent += 4)
@@ -582,7 +580,7 @@ static void scales_do_not_matter(void **state) {
         }
 }
 
-/* The fast operators' matrix is part of the model; the exact ones have none. */
+/* The fast operators' matrix is part of the model; exact operators have none. */
 static void matrices_are_fixed(void **state) {
     (void)state;
     struct example example = new_example(3);

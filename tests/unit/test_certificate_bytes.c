@@ -1,5 +1,5 @@
-/* A certificate is the same bytes on every machine, whatever its order of bytes and the size of its
- * size_t: what one writes, another reads. */
+/* A certificate has the same bytes on every machine, whatever its byte order and the size of its
+ * size_t, so that certificates are portable. */
 #include "unit.h"
 
 #include "core/memory.h"
@@ -102,7 +102,7 @@ static size_t draw_number(dcrf_rng *rng, size_t before, size_t most) {
     return kind == 2 ? (before + 1) % (most + 1) : below(rng, most + 1);
 }
 
-/* Some labels get a plane, in any order; how many. */
+/* Some labels get a plane, in any order; returns their number. */
 static size_t draw_planes(dcrf_rng *rng, uint16_t *plane, size_t labels) {
     size_t count = 0;
     for (size_t k = 0; k < labels; k++) {
@@ -178,7 +178,7 @@ static struct dcrf_certificate_content draw_content(uint64_t seed) {
         c.epsilon[r] = r == 0 ? 1 : dcrf_rng_uniform(&rng) + 1e-9;
     for (size_t a = 0, label = 0; a < n; a++) {
         c.labels[a] = (uint16_t)(label = draw_number(&rng, label, labels - 1));
-        /* Every round decides something, and something is left. */
+        /* Every round decides something, and something remains. */
         c.round[a] = (uint16_t)(a <= c.rounds ? a : below(&rng, c.rounds + 1));
     }
     for (size_t k = 0, before = 0; k < n * c.plane_count; k++)
@@ -241,7 +241,7 @@ static bool is_read(const struct dcrf_certificate_content *of, const uint8_t *by
     return status == DCRF_OK;
 }
 
-/* What is written is read again; the same without its last bytes, or with more of them, is not,
+/* What is written can be read; with bytes removed from or added to the end, it is refused even
  * though its checksum is right. */
 static void what_is_written_is_read(void **state) {
     (void)state;
@@ -269,7 +269,7 @@ static void what_is_written_is_read(void **state) {
     }
 }
 
-/* A packed number with bits beyond the 64th is another one, not what is left of it. */
+/* A packed number of more than 64 bits must be refused, not truncated. */
 static void packed_numbers_fit_64_bits(void **state) {
     (void)state;
     struct dcrf_certificate_content content = draw_content(3);
@@ -279,7 +279,7 @@ static void packed_numbers_fit_64_bits(void **state) {
     for (size_t m = 0; m < content.identity.kernel_count; m++)
         at += 16 + 2 * DCRF_SHA256_BYTES + 8 * content.identity.kernels[m].dimension;
     assert_int_equal(dcrf_certificate_encode(&content, &bytes, &count, NULL), DCRF_OK);
-    assert_true(bytes[at] < 128); /* of the first label */
+    assert_true(bytes[at] < 128); /* the first label */
     for (size_t last = 0; last < 4; last++) {
         uint8_t *longer = calloc(count + 9, 1);
         memcpy(longer, bytes, at + 1);
@@ -295,8 +295,8 @@ static void packed_numbers_fit_64_bits(void **state) {
     dcrf_certificate_clear(&content);
 }
 
-/* A certificate of `rounds` rounds, each of which decides one variable, and of mixtures of as many
- * points; is it read? */
+/* Can a certificate with `rounds` rounds, each deciding one variable, and `mixtures` mixtures of
+ * `points` points be read? */
 static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
     const size_t n = rounds + 1;
     struct dcrf_certificate_content c = {.identity = {true, n, 1, 0, 0, {0}, {0}, NULL},
@@ -331,7 +331,7 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
     return answer;
 }
 
-/* As docs/reference/certificate.md says. */
+/* As in docs/reference/certificate.md. */
 static void there_are_limits(void **state) {
     (void)state;
     assert_true(is_read_with(4096, 1, 1) && !is_read_with(4097, 1, 1));

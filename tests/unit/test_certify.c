@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The oracle's matrix is that of the formula; the operator rounds the normalization to float. */
+/* The oracle's matrix follows the formula; the operator rounds the normalization to float. */
 #define AGREEMENT 2e-6
 
 static void random_labels(uint16_t *labels, const struct toy *toy, uint64_t seed) {
@@ -65,8 +65,8 @@ static void any_labelling(void **state) {
 
 #define FAR_PIXELS 8
 
-/* A model of one kernel over two features around an offset, and the energies of all its labellings
- * of two labels. */
+/* A model with one kernel over two features around an offset, and the energies of all its
+ * labellings with two labels. */
 struct far_model {
     float unary[FAR_PIXELS][2];
     double features[FAR_PIXELS][2];
@@ -133,8 +133,8 @@ static long double far_energy(const struct far_model *far_one, const uint16_t *l
     return energy;
 }
 
-/* The energy that is certified is never below the true one, the bound never above the optimum, and
- * so the gap never too small, wherever the features lie. No tolerance. */
+/* Wherever the features lie, the certified energy is never below the true one and the bound never
+ * above the optimum, so the gap is never too small. No tolerance. */
 static void features_with_an_offset(void **state) {
     (void)state;
     const double offsets[] = {0, 1e4, 1e6};
@@ -177,7 +177,7 @@ static void features_with_an_offset(void **state) {
     }
 }
 
-/* No labelling is below the sum of the smallest unaries, and so is no bound. */
+/* No labelling is below the sum of the smallest unaries, so no bound needs to be. */
 static void the_floor_is_a_bound(void **state) {
     (void)state;
     struct toy toy = new_toy(4, 8, 3, 2, 0.5, TOY_POTTS, 1);
@@ -195,8 +195,8 @@ static void the_floor_is_a_bound(void **state) {
     free_toy(&toy);
 }
 
-/* Unaries are whole numbers of 2^-24, so that their sum is one of 64 bits, which a double does not
- * hold: the bound is not above it. */
+/* Unaries are multiples of 2^-24 whose sum needs 64 bits, more than a double has: the bound must
+ * not be above it. */
 static void the_floor_is_rounded_down(void **state) {
     (void)state;
     enum { MANY = 3000 };
@@ -228,7 +228,7 @@ static void the_floor_is_rounded_down(void **state) {
                          DCRF_OK);
         dcrf_certify_settings_defaults(&settings);
         assert_int_equal(dcrf_certify(plan, workspace, labels, &settings, &found, NULL), DCRF_OK);
-        /* Both are whole numbers of 2^-24, as doubles of this size are. */
+        /* Both are multiples of 2^-24, as are doubles of this size. */
         assert_true(found.lower_bound > 0x1p30 && found.lower_bound < 0x1p38);
         assert_true((int64_t)(found.lower_bound * 0x1p24) <= floor);
         assert_true((int64_t)(found.energy.total * 0x1p24) >= floor);
@@ -252,7 +252,8 @@ static int cancel_later(void *user) {
 
 #define PATIENT 1000000
 
-/* A labelling is certified, and given up at a question; returns how often it was asked. */
+/* Certifies a labelling and cancels at the given call of the callback; returns the number of
+ * calls. */
 static int certify_until(const struct toy *toy, const uint16_t *labels, int question,
                          dcrf_certify_settings settings, dcrf_certify_info *found) {
     int left = question;
@@ -260,13 +261,13 @@ static int certify_until(const struct toy *toy, const uint16_t *labels, int ques
     settings.cancel_user = &left;
     assert_int_equal(dcrf_certify(toy->plan, toy->workspace, labels, &settings, found, NULL),
                      DCRF_OK);
-    assert_true(left >= -1); /* it is not asked again */
+    assert_true(left >= -1); /* it is not called again */
     return question - left;
 }
 
-/* Labels that are proven right are those of the optimum, and those that are proven wrong are not:
- * with the opposite labelling the two change places. So it is where the proof is given up, and the
- * gap has to say it alone. */
+/* Labels that are proven right are optimal, and labels that are proven wrong are not: for the
+ * opposite labelling the two are swapped. This also holds if the proof is cancelled and only the
+ * gap is left. */
 static void right_and_wrong(void **state) {
     (void)state;
     size_t all_right = 0, by_the_gap = 0;
@@ -304,7 +305,7 @@ static void cancelling_reaches_the_proof(void **state) {
     dcrf_certify_settings_defaults(&settings);
     settings.iterations = 2;
     settings.gap = 0;
-    dcrf_workspace_ask_always(toy.workspace); /* however much time has passed */
+    dcrf_workspace_ask_always(toy.workspace); /* regardless of the elapsed time */
     const int asked = certify_until(&toy, labels, PATIENT, settings, &found);
     int in_the_solver = 0, in_the_proof = 0;
     for (int k = 0; k < asked; k++) {

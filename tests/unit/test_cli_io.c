@@ -1,4 +1,4 @@
-/* The command's writers against its readers, and outputs that appear together or not at all. */
+/* The command's writers against its readers, and outputs that appear all together or not at all. */
 #include "unit.h"
 
 #include "io/file.h"
@@ -57,7 +57,7 @@ static void test_png_round_trip(void **state) {
     assert_png_round_trip(wide, WIDTH, HEIGHT, 1, 16);
     assert_png_round_trip(wide, WIDTH, HEIGHT, 3, 16);
     assert_png_round_trip(narrow, 1, 1, 1, 8);
-    /* One sample of 256 is what needs 16 bits. */
+    /* A single sample of 256 requires 16 bits. */
     memset(narrow, 0, sizeof narrow);
     narrow[WIDTH * HEIGHT - 1] = 255;
     assert_png_round_trip(narrow, WIDTH, HEIGHT, 1, 8);
@@ -65,7 +65,7 @@ static void test_png_round_trip(void **state) {
     assert_png_round_trip(narrow, WIDTH, HEIGHT, 1, 16);
 }
 
-/* A header of NIfTI-1 for 3 x 2 x 2 voxels of floats, 0.5 x 0.5 x 2 mm each, with all zero. */
+/* A NIfTI-1 file of 3 x 2 x 2 float voxels of 0.5 x 0.5 x 2 mm, all zero. */
 enum { VOXELS = 12, NIFTI_BYTES = 352 + VOXELS * 4 };
 
 static void put_float(uint8_t *at, float value) {
@@ -132,7 +132,7 @@ static void test_nifti_label_round_trip(void **state) {
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-/* In a process of its own: map a file, cut it, read on; the status, and what it printed. */
+/* In a separate process: map a file, truncate it, read on; the exit status and output. */
 static int run_with_cut_file(char *printed, size_t room) {
     enum { FILE_BYTES = 1 << 21 };
     int ends[2];
@@ -176,7 +176,7 @@ static void test_a_mapped_file_that_is_cut(void **state) {
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* A folder of its own, and two names in it. */
+/* A separate folder, and two names in it. */
 typedef struct output_folder {
     char path[64];
     char first[96];
@@ -232,7 +232,7 @@ static void test_discarded_outputs_leave_nothing(void **state) {
     FILE *stream;
     assert_true(output_begin(&outputs, folder.first, &stream, &problem));
     fputs("one", stream);
-    /* The same file once more. */
+    /* The same file under another name. */
     char again[128];
     snprintf(again, sizeof again, "%s", folder.first);
     assert_false(output_begin(&outputs, again, &stream, &problem));

@@ -40,7 +40,7 @@ static void unknown_status_names_are_refused(void **state) {
     assert_int_equal(status, DCRF_STOP_TIME);
 }
 
-/* The value of every name is the one it was the name of; names differ, and there are `count`. */
+/* Names map back to their values and differ, and there are `count` of them. */
 #define NAMES_GO_BOTH_WAYS(type, count)                                                            \
     for (int value = -1; value <= (count); value++) {                                              \
         type back = (type)(count);                                                                 \
@@ -75,7 +75,7 @@ static void names_of_enums_go_both_ways(void **state) {
     NAMES_GO_BOTH_WAYS(dcrf_superpixel_method, DCRF_SUPERPIXEL_SLIC + 1)
     NAMES_GO_BOTH_WAYS(dcrf_type, DCRF_BF16 + 1)
     NAMES_GO_BOTH_WAYS(dcrf_unary_kind, DCRF_UNARY_LOGITS + 1)
-    /* The order in the table is that of the values. */
+    /* The table is in the order of the values. */
     assert_string_equal(dcrf_method_name(DCRF_METHOD_QP), "qp");
     assert_string_equal(dcrf_type_name(DCRF_I16), "i16");
     assert_string_equal(dcrf_densecrf_normalization_name(DCRF_DENSECRF_AFTER), "after");
@@ -131,8 +131,8 @@ static void memory_is_aligned_and_checked(void **state) {
     dcrf_release(NULL);
 }
 
-/* What is released is handed out again for a size like its own, and cleared where zeros are asked
- * for; what is much smaller or larger gets other memory, where memory is kept at all. */
+/* Released memory is reused for similar sizes, and cleared if zeros are requested; much smaller or
+ * larger sizes get other memory, if memory is cached at all. */
 static void large_memory_is_kept(void **state) {
     (void)state;
     const size_t bytes = (size_t)8 << 20;
@@ -155,7 +155,7 @@ static void large_memory_is_kept(void **state) {
 }
 
 /* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
- * which for the seed 0 is 6e789e6aa1b965f4 in the reference. */
+ * which for seed 0 is 6e789e6aa1b965f4 in the reference. */
 static void random_numbers_repeat(void **state) {
     (void)state;
     dcrf_rng one, two;
@@ -214,12 +214,12 @@ static void workspace_grows_and_keeps(void **state) {
     memset(large, 2, (size_t)4 << 20);
     assert_true(dcrf_workspace_bytes(workspace) == ((size_t)4 << 20) + 64);
 
-    /* Too much: refused, and the workspace still works. */
+    /* Too large: refused, and the workspace still works. */
     assert_null(dcrf_workspace_slot(workspace, &another, SIZE_MAX, 8));
     assert_null(dcrf_workspace_slot(workspace, &another, SIZE_MAX / 16, 8));
     assert_non_null(dcrf_workspace_slot(workspace, &another, 0, 4));
 
-    /* No more slots than there is room for, and those that are there stay. */
+    /* Requests beyond the number of slots fail, and existing slots stay. */
     static const struct dcrf_slot many[DCRF_MOST_SLOTS];
     for (size_t i = 0; i < DCRF_MOST_SLOTS; i++)
         assert_true((dcrf_workspace_slot(workspace, &many[i], 1, 1) != NULL) ==

@@ -1,5 +1,5 @@
-/* Steps of the LP in the metric of the cuts end at the minimum: by its conditions of optimality,
- * with the metric summed up cut by cut. */
+/* Steps of the LP in the metric of the cuts end at the minimum, by its optimality conditions, with
+ * the metric summed cut by cut. */
 #include "unit.h"
 
 #include "backend/cpu/cut_step.h"
@@ -71,7 +71,7 @@ static void check(const struct dcrf_dual_space *space, size_t variable, double o
         lowest = fmin(lowest, slope[i]);
     for (size_t i = 0; i < labels; i++) {
         assert_true(y[i] == 0 || slope[i] - lowest <= 2e-4 * scale);
-        /* What is said differs by a constant. */
+        /* The reported slopes differ by a constant. */
         assert_true(fabs(said[i] - slope[i] - (said[0] - slope[0])) <= 1e-4 * scale);
     }
 }

@@ -1,7 +1,7 @@
-/* The compatible mean field: its inner loops against plain C, its checks, and that neither threads
- * nor labels left out change what they must not. Its numbers are compared with a naive lattice and
- * with recordings in tests/python. With its workspaces on a device (tests/cuda/on_device.c) all of
- * that is asked of the device's. */
+/* The compatible mean field: its inner loops against plain C, its argument checks, and that neither
+ * threads nor skipped labels change what they must not. Its numbers are compared with a naive
+ * lattice and with recordings in tests/python. With workspaces on a device (tests/cuda/on_device.c)
+ * all of this tests the device. */
 #include "core/memory.h"
 #include "core/rng.h"
 #include "dense.h"
@@ -22,7 +22,7 @@ static const dcrf_cpu cpus[] = {DCRF_CPU_C, DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_C
 #define CPUS (sizeof cpus / sizeof cpus[0])
 
 /* The stated error of the exponential. One ulp of a float in [0.5, 1) times its power is at most
- * 2^-23 relative; subnormal results are flushed and not looked at. */
+ * 2^-23 relative; subnormal results are flushed and ignored. */
 static void the_exponential_is_good_to_three_ulps(void **state) {
     (void)state;
     enum { COUNT = 100001 };
@@ -52,10 +52,10 @@ static void the_exponential_is_good_to_three_ulps(void **state) {
     free(one);
 }
 
-/* Sixteen at once, or twice eight, and some. */
+/* Sixteen at once, or twice eight, and a remainder. */
 enum { ROWS = 21, MOST = 80, EIGHTS = (ROWS + 7) / 8, ALL_LARGE = 3 };
 
-/* The formula in double; the unary energies of one row are `step` apart. */
+/* The formula in double; consecutive unary energies of a row are `step` apart. */
 static void softmax_row(const float *unary, size_t step, const float *message, size_t labels,
                         const float *rest, double *q) {
     double top = rest ? (double)*rest : -1e300, sum = 0;
@@ -68,8 +68,8 @@ static void softmax_row(const float *unary, size_t step, const float *message, s
         q[i] /= sum;
 }
 
-/* Rows of every length, with and without a rest, in place of their message and not, unary energies
- * as planes and in eights; one of a row leaves nothing, or all of them as much. */
+/* Rows of every length, with and without a rest, in place or not, unary energies in planes and in
+ * groups of eight. In each row one label is impossible, or all are equally so. */
 static void the_shared_softmax_is_its_formula(void **state) {
     (void)state;
     dcrf_rng rng;
@@ -219,9 +219,7 @@ static void threads_change_no_byte(void **state) {
     problem_free(four);
 }
 
-/* 37 of 40 labels are left out here from the first update on; what that does to Q is far below what
- * the bound on messages allows (1e-3 of a probability). */
-/* Bytes are read where they are, other types are copied: the same features. */
+/* Bytes are read in place, other types are copied: the features are the same. */
 static void types_of_pictures_change_no_byte(void **state) {
     (void)state;
     struct problem *bytes = problem_new(1), *floats = problem_new(1);
@@ -264,7 +262,7 @@ static void labels_left_out_change_little(void **state) {
     problem_free(p);
 }
 
-/* A compatibility that is changed gives what one gives that was there from the beginning. */
+/* Changing a compatibility gives the same result as setting it from the start. */
 static void a_compatibility_can_be_changed(void **state) {
     (void)state;
     struct problem *p = problem_new(2);
@@ -298,7 +296,7 @@ struct choice {
     dcrf_densecrf_normalization normalization;
 };
 
-/* Marginals with some number of threads, by inference or, once more, step by step. */
+/* Marginals with the given number of threads, by inference or step by step. */
 static float *mean_field(const struct choice *choice, const unsigned char *image,
                          const float *unary, const float *values, size_t threads, bool by_steps) {
     const dcrf_grid grid = dcrf_grid_2d(WIDE, HIGH);
@@ -354,9 +352,9 @@ static float *oracle(const struct choice *choice, const unsigned char *image, co
     return q;
 }
 
-/* Rows of all kinds, kernels of all kinds; the same bytes with more and with fewer threads than
- * groups of bands, and step by step; and what the naive program computes, up to the rounding of
- * sums of some hundred terms. */
+/* All kinds of rows and kernels: the same bytes with more and with fewer threads than groups of
+ * bands, and step by step; and the same as the naive program up to the rounding of sums of some
+ * hundred terms. */
 static void bands_are_the_whole(void **state) {
     (void)state;
     const struct choice choices[] = {
@@ -379,7 +377,7 @@ static void bands_are_the_whole(void **state) {
     for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
         const struct choice *choice = &choices[c];
         const size_t labels = choice->labels;
-        if (SANITIZED && labels > 34) /* minutes, and no row of a new kind */
+        if (SANITIZED && labels > 34) /* takes minutes and adds no new kind of row */
             continue;
         float *unary = malloc(MANY * labels * sizeof *unary);
         float *values = malloc(labels * labels * sizeof *values);
@@ -457,13 +455,13 @@ static void mistakes_are_errors(void **state) {
     problem_free(p);
 }
 
-/* Where lattices are large or labels few, an inference sums messages up once and filters one label
- * less from then on; a step filters all. Both must agree up to the rounding of sums over the
+/* If lattices are large or labels few, inference sums the messages once and from then on filters
+ * one label less; a step filters all labels. Both must agree up to the rounding of sums over the
  * labels, and threads must change nothing. */
 struct sparing {
     size_t labels;
     double sigma, colour_sigma;
-    bool is_mixed; /* with a small lattice too */
+    bool is_mixed; /* also with a small lattice */
 };
 
 static void check_totals(const struct sparing *sparing, const unsigned char *image) {

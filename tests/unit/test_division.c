@@ -1,5 +1,5 @@
-/* How work is divided among threads, counted in chunks: a stage that becomes serial, or whose tasks
- * become uneven, is seen here, whatever the machine. */
+/* How work is divided among threads, counted in chunks: detects a stage that becomes serial or
+ * whose tasks become uneven, on any machine. */
 #include "unit.h"
 
 #include "core/memory.h"
@@ -18,7 +18,7 @@
 #define VARIABLES (WIDTH * HEIGHT)
 #define THREADS 16
 #define MOST_LOOPS 4096
-/* Of a chunk of vertices that are cleared, joined or copied. */
+/* Rows per chunk when vertices are cleared, joined or copied. */
 #define MOST_ROWS 512
 
 /* A picture with edges and grain. */
@@ -52,8 +52,8 @@ static dcrf_densecrf *new_crf(dcrf_workspace *workspace, const unsigned char *rg
 
 /* ---- parts of runs -------------------------------------------------------------------------- */
 
-/* Every corner of every run is in one part, every row is one task's, and no task has much more to
- * do than the others: `work` is the number of places times corners. */
+/* Every corner of every run is in exactly one part, every row belongs to one task, and no task has
+ * much more work than the others: `work` is the number of places times corners. */
 static void check_parts(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t corners = lattice->corners, rows = dcrf_lattice_rows(lattice);
@@ -88,7 +88,7 @@ static void check_parts(const struct dcrf_lattice *lattice) {
     free(owner);
 }
 
-/* Tasks of a splat, the last one first, are the groups one after the other, to the bit. */
+/* Splatting by tasks, last one first, is bit-identical to splatting band by band. */
 static void check_splat(const struct dcrf_lattice *lattice, size_t width) {
     const size_t floats = dcrf_lattice_rows(lattice) * width, bands = lattice->runs.band_count;
     float *in = malloc(VARIABLES * width * sizeof *in);
@@ -147,8 +147,7 @@ static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
     }
 }
 
-/* Of the loops from `first` on, only those over few rows of vertices have fewer chunks than there
- * are threads. */
+/* From loop `first` on, only loops over few rows of vertices have fewer chunks than threads. */
 static void check_loops(const struct loops *loops, size_t first, size_t least) {
     const size_t count = atomic_load(&loops->count);
     assert_true(count >= least);
@@ -173,7 +172,7 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     assert_int_equal(dcrf_densecrf_infer(crf, workspace, 5, q, NULL, NULL, NULL), DCRF_OK);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
     if (!crf->on_device)
-        check_loops(loops, 1, 5 * 10); /* the first one looks at a few bands */
+        check_loops(loops, 1, 5 * 10); /* the first loop inspects a few bands */
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     free(loops);
@@ -195,7 +194,7 @@ static int observe_later(void *user, const dcrf_moment *moment) {
     return 0;
 }
 
-/* The same of the library's own, from its second update to the fifth. */
+/* The same for the library's own mean field, from its second update to the fifth. */
 static void every_stage_of_own_mean_field_is_divided(void **state) {
     (void)state;
     unsigned char *rgb = draw_picture();

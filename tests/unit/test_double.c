@@ -1,5 +1,5 @@
-/* The operators in double: the same matrix as the float operators, and the rounding of the ordered
- * filter within what the operators promise. */
+/* The operators in double: the same matrix as the float operators, and rounding errors of the
+ * ordered filter within the stated bound. */
 #include "core/memory.h"
 #include "core/rng.h"
 #include "filter/operator.h"
@@ -83,7 +83,7 @@ static void test_same_matrix(void **state) {
     }
 }
 
-/* The ordered filter with hats at the nodes, written out in double: a block of one channel a bin
+/* The ordered filter with hats at the nodes, written out in double: a block of one channel per bin
  * through the operator in double. */
 static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
     struct fixture f;
@@ -121,8 +121,8 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
                      DCRF_OK);
     assert_int_equal(f.op->methods->apply_double(f.op, f.workspace, hats, seen, bins, NULL),
                      DCRF_OK);
-    /* The fraction itself is rounded in float here and in the filter: the slope of F between two
-     * nodes times the error of the fraction, counted as 8 roundings more. */
+    /* The fraction itself is rounded to float here and in the filter: the slope of F between two
+     * nodes times the error of the fraction counts as 8 more roundings. */
     const double promised = (double)(f.op->methods->ordered_roundings(f.op, bins) + 8) * 0x1p-24;
     for (size_t a = 0; a < VARIABLES; a++) {
         double sum = 0, row_sum = 0;
@@ -161,7 +161,7 @@ static void test_ordered_rounding(void **state) {
 }
 
 /* The model's definition (dcrf/model.h): a kernel value below 2^-126 may count as anything from 0
- * to that; all others are what the formula says, to the roundings of floats. */
+ * to that; all others follow the formula up to float rounding. */
 static void test_values_that_vanish(void **state) {
     (void)state;
     dcrf_workspace *workspace;
@@ -176,7 +176,7 @@ static void test_values_that_vanish(void **state) {
         double precise[2];
         float in[2 * DCRF_LANES] = {1}, out[2 * DCRF_LANES];
         const long double value = expl(-(long double)(distance * distance) / 2);
-        /* Above that many sigmas the operator leaves pairs out, and says how much that is. */
+        /* Beyond that many sigmas the operator leaves pairs out, and states how much. */
         double left_out[2] = {0};
         kernel.normalization = DCRF_NORMALIZE_NONE;
         assert_int_equal(

@@ -2,8 +2,8 @@
 /* Every instruction set against plain C, entry by entry of the table.
  *
  *   test_dsp           checks
- *   test_dsp --time    checks, then prints how long a call takes with each set
- *   test_dsp --is-in-use NAME    no check: exits with 0 where that set is in use
+ *   test_dsp --time    checks, then prints the time per call for each set
+ *   test_dsp --is-in-use NAME    no checks: exits with 0 if that set is in use
  *
  * A result is a sum of products. However it is ordered, and with or without fused multiply-adds,
  * its rounding error is at most (operations) * 2^-24 times the sum of the absolute products, to
@@ -40,12 +40,12 @@ static const struct dsp_entry *entry(size_t e) {
                                    : &dsp_pair_entries[e - DSP_SOFTMAX_ENTRIES];
 }
 
-/* The table is the set it belongs to and functions, every one of which has a case. */
+/* The table consists of its instruction set and functions, each of which has a case. */
 _Static_assert(sizeof(struct dcrf_dsp) - offsetof(struct dcrf_dsp, embed_single) ==
                    DSP_ENTRIES * sizeof(void (*)(void)),
                "an entry of the table has no case");
 
-/* Sets other than plain C that run here. */
+/* Sets other than plain C that run on this machine. */
 static size_t other_sets(dcrf_cpu *sets) {
     size_t count = 0;
     for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++)
@@ -54,8 +54,8 @@ static size_t other_sets(dcrf_cpu *sets) {
     return count;
 }
 
-/* Is `value` what `expected` is, up to the rounding of `operations` operations on terms whose
- * absolute values sum to `size`? */
+/* Asserts that `value` equals `expected` up to the rounding of `operations` operations on terms
+ * whose absolute values sum to `size`. */
 static void assert_rounded(const float *value, const float *expected, const float *size,
                            size_t count, size_t operations, const char *what, dcrf_cpu cpu) {
     const double unit = (double)(operations + 2) * 0x1p-23;
@@ -89,8 +89,8 @@ static void sets_agree_with_plain_c(void **state) {
         }
 }
 
-/* Where each variable is a run, splats by tasks that have vertices of their own are the same bits
- * as one variable after the other. */
+/* If each variable is its own run, splatting by tasks with their own vertices is bit-identical to
+ * splatting variable by variable. */
 static void parts_make_the_same_sums(void **state) {
     (void)state;
     enum { VERTICES = 37, VARIABLES = 300, CORNERS = 6, TASKS = 3, MOST = VARIABLES * CORNERS };
@@ -139,7 +139,7 @@ static void parts_make_the_same_sums(void **state) {
         }
 }
 
-/* Every entry of every table is filled, and a table says whose it is. */
+/* Every entry of every table is filled, and each table names its set. */
 static void tables_are_complete(void **state) {
     (void)state;
     for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++) {
@@ -150,7 +150,7 @@ static void tables_are_complete(void **state) {
         assert_true(dsp->embed_single && dsp->embed_double);
         assert_true(dsp->splat_ring && dsp->slice_ring && dsp->blur_ring);
 #ifndef __wasm__
-        if (cpu != DCRF_CPU_C) /* plain C would give the same, slowly */
+        if (cpu != DCRF_CPU_C) /* plain C would give the same result, slowly */
             assert_true(dsp->splat_ring != dcrf_dsp_for(DCRF_CPU_C)->splat_ring &&
                         dsp->slice_ring != dcrf_dsp_for(DCRF_CPU_C)->slice_ring &&
                         dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
@@ -193,8 +193,8 @@ static void limits_are_kept(void **state) {
 static const char *own_path;
 
 #ifdef CAN_FORK
-/* This program again, with DCRF_CPU set, by the emulator that runs this one (script/check-cpus): it
- * exits with the set in use. */
+/* Runs this program again with DCRF_CPU set, under the same emulator if any (script/check-cpus);
+ * its exit status is the set in use. */
 static int set_in_use_with(const char *limit) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -257,8 +257,8 @@ static void print_times(void) {
     }
 }
 
-/* Each exponential has an error of d 2^-53 for an exponent of -d, which times exp(-d) is at most
- * 0.4 of it, and some roundings of its own; then come the sums, the logarithm and the last sum. */
+/* For an exponent of -d, the exponential has an error of d 2^-53, which times exp(-d) is at most
+ * 0.4 of it, plus some roundings; then come the sums, the logarithm and the last sum. */
 static void logarithms_of_sums_are_precise(void **state) {
     (void)state;
     dcrf_rng rng;

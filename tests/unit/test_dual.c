@@ -1,4 +1,4 @@
-/* The pieces of the LP's dual against naive ones: the projection onto a simplex, the sets of the
+/* The parts of the LP's dual against naive ones: the projection onto a simplex, the sets of the
  * cliques, and the pairwise points. */
 #include "backend/cpu/clique_dual.h"
 #include "backend/cpu/pair_dual.h"
@@ -59,7 +59,7 @@ struct fixture {
 
 static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
     f->toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, 3, 1, TOY_POTTS, 2);
-    if (seed % 5 == 0) { /* a clique that costs nothing */
+    if (seed % 5 == 0) { /* a clique of cost zero */
         f->toy.costs[seed % 3] = 0;
         assert_int_equal(dcrf_model_set_cliques(f->toy.model, f->toy.cliques, f->toy.offsets,
                                                 f->toy.members, f->toy.costs, NULL),
@@ -97,7 +97,8 @@ static double at(const struct fixture *f, const double *block, size_t k, size_t 
     return block[f->toy.members[k] * f->stride + i];
 }
 
-/* Is v in the set of its form? Entries are floats up to 4, of at most 18 members: 1e-5. */
+/* Checks that v is in the set of its form. Entries are floats up to 4, of at most 18 members:
+ * 1e-5. */
 static void check_feasible(const struct fixture *f, const double *v) {
     const struct toy *toy = &f->toy;
     for (size_t p = 0; p < toy->cliques; p++) {
@@ -118,7 +119,7 @@ static void check_feasible(const struct fixture *f, const double *v) {
     }
 }
 
-/* The smallest <v, y> over the set, which is minus the clique term of the LP, by its formula. */
+/* The smallest <v, y> over the set: minus the clique term of the LP, by its formula. */
 static double naive_minimum(const struct fixture *f, const double *y) {
     const struct toy *toy = &f->toy;
     double total = 0;
@@ -183,8 +184,8 @@ static void test_cliques(void **state) {
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
-/* The nodes are at multiples of 1 / 8, like y, so F is the clipped line exactly; and labels that
- * are dead have no flow. */
+/* The nodes are at multiples of 1 / 8, like y, so F is exactly the clipped line; dead labels have
+ * no flow. */
 static void test_pairs(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -220,8 +221,8 @@ static void test_pairs(void **state) {
 
 /* ---- the bound of sums ---------------------------------------------------------------------- */
 
-/* The same bound, from sums in another order: not above it by more than the order can do, and not
- * below it by more than what both subtract twice over. */
+/* The same bound from sums in another order: not above it by more than the order can explain, and
+ * not below it by more than twice what both subtract. */
 static void test_bound_of_sums(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -258,7 +259,7 @@ static void test_bound_of_sums(void **state) {
             costs += toy.costs[p] * (double)(toy.offsets[p + 1] - toy.offsets[p]);
         const double taken_off = dual.roundings.pairwise * 0x1p-24 * space.total;
         const double of_cliques = dual.roundings.clique * 0x1p-24 * costs;
-        /* v of the min form is below C, which is subtracted from sums. */
+        /* In the min form v is below C, which is subtracted from the sums. */
         const double at_most = form == DCRF_CLIQUE_MIN ? 1.01 * of_cliques : 0;
         assert_true(of_sums <= space.constant + lowest - taken_off - of_cliques);
         assert_true(of_sums <= bound + 1e-12 * (magnitude + space.total));
@@ -282,14 +283,14 @@ static void draw_point(const struct fixture *f, struct dcrf_dual *dual, dcrf_rng
     dual->roundings.clique = 1e4 * dcrf_rng_uniform(rng);
 }
 
-/* A mean has the mean of both errors, and some roundings to double more. */
+/* A mean has the mean of both errors, plus some roundings to double. */
 static void check_mean(double mean, double from, double to, double weight) {
     assert_true(mean >= (1 - weight) * from + weight * to - 1e-12);
     assert_true(mean <= (1 - weight) * from + weight * to + 1e-7);
 }
 
-/* A point between two others, and the best of those: not below either end. The search ends within
- * 1/128 of the way, on which no reduced cost changes by more than 1/64. */
+/* A point between two others, and the best such point: not below either end. The search ends within
+ * 1/128 of the segment, over which no reduced cost changes by more than 1/64. */
 static void test_mixtures(void **state) {
     (void)state;
     size_t inside = 0;
@@ -333,8 +334,9 @@ static void test_mixtures(void **state) {
     assert_true(inside > 30);
 }
 
-/* A vertex of the simplex but for entries that a sum in double rounds to more than they are: with
- * all three the threshold is above them, without them below. It must come to an end. */
+/* Nearly a vertex of the simplex: the other entries are smaller than the rounding error of a sum in
+ * double. With all three entries the threshold is above them, without them below. The loop must
+ * terminate. */
 static void test_simplex_of_almost_nothing(void **state) {
     (void)state;
     float row[] = {1, 1.249e-16f, 1.249e-16f};

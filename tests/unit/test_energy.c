@@ -89,7 +89,7 @@ static void the_energy_is_that_of_the_double_loop(void **state) {
     }
 }
 
-/* The same through grid and lattice, against the matrices that these are. */
+/* The same through grid and lattice operators, against their own matrices. */
 static void fast_plans_give_the_energy_of_their_operators(void **state) {
     (void)state;
     struct scene s = new_scene(dcrf_grid_2d(9, 7), 5, 2, DCRF_OPERATOR_FAST, OPERATORS);
@@ -116,7 +116,7 @@ static void fast_plans_give_the_energy_of_their_operators(void **state) {
     assert_energies(&energy, &expected, scale);
     free(y);
     free_scene(&s);
-    /* One label more than go through an operator at a time. */
+    /* One label more than an operator takes at a time. */
     s = new_scene(dcrf_grid_2d(9, 7), 9, 2, DCRF_OPERATOR_FAST, OPERATORS);
     uint16_t x[63];
     for (size_t a = 0; a < 63; a++)
@@ -129,8 +129,7 @@ static void the_weight_of_a_kernel_without_pairs_is_nothing(void **state) {
     (void)state;
     struct scene s = new_scene(dcrf_grid_1d(1), 3, 1, DCRF_OPERATOR_EXACT, FORMULA);
     for (size_t m = 0; m < KERNELS; m++)
-        set_compatibility(&s, m,
-                          DCRF_COMPATIBILITY_MATRIX); /* the diagonal of K counts for no one */
+        set_compatibility(&s, m, DCRF_COMPATIBILITY_MATRIX); /* K's diagonal does not count */
     const uint16_t x[1] = {2};
     const float y[8] = {0.25f, 0.5f, 0.25f};
     dcrf_energy energy;
@@ -180,8 +179,8 @@ static void there_may_be_thousands_of_labels(void **state) {
                                         DCRF_CLIQUE_MIN, &lp, NULL),
                          DCRF_OK);
         assert_energies(&lp, &energy, energy.pairwise);
-        /* No N x M block was made: in and out are 32 channels wide, and so is what the threads
-         * work on. */
+        /* No N x M block was allocated: in and out are 32 channels wide, and so are the threads'
+         * buffers. */
         assert_true(dcrf_workspace_bytes(s.workspace) <
                     64 * 99 * sizeof(float) + 6 * labels[k] + 400000);
         free(y);
@@ -193,7 +192,7 @@ static void the_objectives_are_the_energy_where_y_is_integral(void **state) {
     (void)state;
     struct scene s = new_scene(dcrf_grid_2d(9, 7), 5, 2, DCRF_OPERATOR_EXACT, FORMULA);
     uint16_t *x = new_labels(&s);
-    const size_t stride = 16; /* wider than need be */
+    const size_t stride = 16; /* wider than necessary */
     float *y = new_indicators(&s, x, stride);
     dcrf_energy energy, relaxed;
     for (size_t bins = 2; bins <= DCRF_MAX_BINS; bins += 127)
@@ -255,7 +254,7 @@ static void the_lp_objective_is_that_of_the_double_loop(void **state) {
             dcrf_energy_lp(s.plan, s.workspace, y, stride, bins[k], DCRF_CLIQUE_MIN, &energy, NULL),
             DCRF_OK);
         assert_energies(&energy, &expected, mass);
-        /* Never high, and low by no more than the header says. */
+        /* Never too high, and too low by no more than the header says. */
         assert_true(energy.pairwise <= true_value + TOLERANCE * mass);
         assert_true(energy.pairwise >=
                     true_value - mass / (double)bins[k] * (double)s.labels - TOLERANCE * mass);
@@ -266,7 +265,7 @@ static void the_lp_objective_is_that_of_the_double_loop(void **state) {
         assert_energies(&spread, &expected, mass);
         assert_true(spread.cliques < energy.cliques);
     }
-    /* 32 bins tell all multiples of 1 / 16 apart: exact. */
+    /* 32 bins separate all multiples of 1 / 16: exact. */
     expected.pairwise = naive_lp_pairs(&s, steps, stride, 0, &mass);
     expected.unary = naive_unary(&s, steps, stride);
     expected.cliques = naive_cliques(&s, steps, stride, LP_MIN);
@@ -287,7 +286,7 @@ static void threads_do_not_change_a_byte(void **state) {
         dcrf_energy labels[4], qp[4], lp[4];
         double of_kernel[4][KERNELS];
         for (size_t t = 0; t < 4; t++) {
-            /* 1200 variables: two chunks of the sums. */
+            /* 1200 variables: the sums take two chunks. */
             struct scene s = new_scene(dcrf_grid_2d(40, 30), 5, threads[t], kinds[k], NO_MATRICES);
             uint16_t *x = new_labels(&s);
             float *y = new_fractional(&s, 8, false);

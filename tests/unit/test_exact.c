@@ -1,8 +1,8 @@
 /* The exact operator against plain loops over all pairs, in long double.
  *
  * The loops share nothing with the operator: features come from the caller's numbers, kernels from
- * the formula. Errors are measured in units of the row sum, sum_b K_ab: what the operator promises
- * is 2e-6 of it in float (with |v| <= 1), and what it states itself, in float and in double. */
+ * the formula. Errors are in units of the row sum, sum_b K_ab: the operator promises 2e-6 in float
+ * (with |v| <= 1), and states its own bounds in float and in double. */
 #include "dense.h"
 
 #include "filter/exact/exact.h"
@@ -140,7 +140,8 @@ static void sum_left_out(const struct problem *p, bool in_double, real *sums) {
         }
 }
 
-/* Never less than the truth, and at most what may be left out; returns the largest share. */
+/* The stated value is never below the true one, nor above what may be left out; returns the largest
+ * share. */
 static double check_left_out(const struct problem *p) {
     double *stated = malloc(p->variables * sizeof *stated), largest = 0;
     real *truth = malloc(p->variables * sizeof *truth);
@@ -163,7 +164,7 @@ static double check_left_out(const struct problem *p) {
     return largest;
 }
 
-/* Scales may have some floats in them, but of a small part of the row sums. */
+/* With a normalization, float scales contribute a small fraction of the row sums. */
 static double stated_double(const struct problem *p) {
     const double stated = p->op->methods->double_error(p->op) + DCRF_EXACT_LEFT_OUT_DOUBLE;
     assert_true(stated < (p->kernel.normalization == DCRF_NORMALIZE_NONE ? 1e-10 : 1e-6));
@@ -172,12 +173,12 @@ static double stated_double(const struct problem *p) {
 
 /* ---- the operations ------------------------------------------------------------------------- */
 
-enum { CHANNELS = 37, STRIDE = 40 }; /* more than go through the pairs together */
+enum { CHANNELS = 37, STRIDE = 40 }; /* more than one pass over the pairs takes */
 
 static void check_apply(const struct problem *p) {
     const size_t n = p->variables;
     float *in = random_block(n, STRIDE, -1, 1, 5);
-    /* Some channels are zero but for a few variables, one everywhere. */
+    /* Some channels are zero except at a few variables, one everywhere. */
     for (size_t a = 0; a < n; a++)
         for (size_t c = 2; c < CHANNELS; c += 4)
             if (a % 50 != c || c == 2)
@@ -212,14 +213,14 @@ static real clipped(real t) {
     return t < -1 ? -1 : t > 1 ? 1 : t;
 }
 
-/* Marginals: some 0 and some 1, in whole stretches and alone. */
+/* Marginals: some 0 and some 1, in long stretches and singly. */
 static float *new_marginals(size_t n) {
     float *y = random_block(n, STRIDE, 0, 1, 6);
     for (size_t a = 0; a < n; a++)
         for (size_t c = 0; c < STRIDE; c++)
             if (c % 3 == 1 || (c % 3 == 2 && a % 5 < 3))
                 y[a * STRIDE + c] = (float)((a / 70 + c) % 2);
-    /* And constant in whole clouds: zero, one, and between. */
+    /* And constant in whole clouds: zero, one, and in between. */
     for (size_t a = 0; a < n; a++)
         for (size_t c = 4; c < STRIDE; c += 3)
             y[a * STRIDE + c] = (float)((a * 7919 % 5 + c) % 4) * (c % 2 ? 0.5f : 0.002f);
@@ -276,7 +277,7 @@ static void check_line(const struct problem *p, double epsilon) {
     free(wanted);
 }
 
-/* Labels in stretches and alone, so that some tiles have one and others several. */
+/* Labels in stretches and singly, so that some tiles have one label and others several. */
 static void check_disagreement(const struct problem *p) {
     const size_t n = p->variables;
     uint16_t *labels = malloc(n * sizeof *labels);
@@ -316,7 +317,7 @@ static void check_sums(const struct problem *p) {
     free(row_sums);
 }
 
-/* Everything, with pairs left out and with none; returns the share that was left out. */
+/* All checks, with and without pairs left out; returns the share that was left out. */
 static double check(struct problem *p) {
     double share = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -336,7 +337,7 @@ static double check(struct problem *p) {
     return share;
 }
 
-/* The operator of every third variable or so is a problem of its own. */
+/* The operator restricted to about a third of the variables, as a separate problem. */
 static void check_part(const struct problem *whole) {
     struct problem p = *whole;
     const size_t n = whole->variables;
@@ -402,7 +403,7 @@ static void pictures(void **state) {
     }
 }
 
-/* Clouds far enough apart for pairs of tiles to be left out, with something in them. */
+/* Clouds far enough apart for pairs of tiles to be left out, with nonzero sums. */
 static void something_is_left_out(void **state) {
     (void)state;
     double largest = 0;
@@ -415,7 +416,7 @@ static void something_is_left_out(void **state) {
         largest = fmax(largest, check(&p));
         free_problem(&p);
     }
-    assert_true(largest > 1e-9); /* else this shows nothing */
+    assert_true(largest > 1e-9); /* otherwise this tests nothing */
 }
 
 static void degenerate_shapes(void **state) {
@@ -430,7 +431,7 @@ static void degenerate_shapes(void **state) {
                 values[2 * a] = 1e3f * (float)a;
             else if (k == 2) /* as far apart as floats go */
                 values[2 * a] = a % 2 ? 3e38f : -3e38f;
-            else if (k == 3) /* one variable alone */
+            else if (k == 3) /* one isolated variable */
                 values[2 * a] = a == 50 ? 1e30f : 0.01f * (float)a;
             else if (k == 4) /* far from the origin */
                 values[2 * a + 1] = 1e7f + (float)(a % 7);
@@ -456,8 +457,7 @@ static void degenerate_shapes(void **state) {
     free_problem(&box);
 }
 
-/* Pixel values are not divided by sigma and rounded: in double the matrix is that of the formula.
- */
+/* Pixel values are not divided by sigma and rounded: in double the matrix follows the formula. */
 static void small_sigmas_are_exact(void **state) {
     (void)state;
     struct problem p = new_picture(12, 9, 3, 0.9, DCRF_NORMALIZE_SYMMETRIC, 1);
@@ -509,7 +509,7 @@ static void threads_do_not_matter(void **state) {
     free(y);
 }
 
-/* Every instruction set keeps the promise. */
+/* Every instruction set stays within the promised error. */
 static void every_instruction_set(void **state) {
     (void)state;
     const dcrf_cpu before = dcrf_cpu_in_use();

@@ -29,7 +29,7 @@ static void place_of(const dcrf_grid *grid, size_t a, long place[3]) {
     place[2] = (long)(a / grid->size[0] / grid->size[1]);
 }
 
-/* The length of the step between two variables, found by its offset; 0 where they are no
+/* The length of the step between two variables, found by its offset; 0 if they are not
  * neighbours. */
 static uint32_t length_between(const struct case_of_grid *c, size_t a, size_t b) {
     const size_t first = a < b ? a : b, second = a < b ? b : a;
@@ -45,7 +45,7 @@ static uint32_t length_between(const struct case_of_grid *c, size_t a, size_t b)
     return 0;
 }
 
-/* O(N^2): the nearest variable that is not settled yet, N times. */
+/* O(N^2): the nearest unsettled variable, N times. */
 static void naive_distances(const struct case_of_grid *c, int32_t seed, uint32_t *distances) {
     bool is_settled[MOST_VARIABLES] = {false};
     for (size_t a = 0; a < c->variables; a++)
@@ -85,7 +85,7 @@ static void test_against_dijkstra(void **state) {
                                dcrf_grid_2d(40, 1),   dcrf_grid_2d(2, 2),    dcrf_grid_2d(11, 7),
                                dcrf_grid_3d(5, 1, 7), dcrf_grid_3d(2, 2, 2), dcrf_grid_3d(4, 5, 4),
                                dcrf_grid_3d(1, 1, 30)};
-    /* Short, long, and mixed with the longest that there is. */
+    /* Short lengths, long ones, and a mixture with the maximum. */
     const uint32_t most[] = {3, 200, DCRF_GEODESIC_MOST_LENGTH};
     uint64_t random = 1;
     for (size_t g = 0; g < sizeof grids / sizeof *grids; g++)
@@ -100,7 +100,7 @@ static void test_against_dijkstra(void **state) {
                     c.seeds[a] = draw(&random) % sparse == 0 ? (int32_t)(draw(&random) % 2) : -1;
                 compare(&c, 0);
                 compare(&c, 1);
-                compare(&c, 2); /* no seed at all: far everywhere */
+                compare(&c, 2); /* no seeds: everything is far */
             }
 }
 
@@ -110,7 +110,7 @@ static void test_neighbours(void **state) {
     dcrf_grid grids[] = {dcrf_grid_1d(9), dcrf_grid_2d(9, 8), dcrf_grid_3d(9, 8, 7)};
     struct dcrf_neighbourhood n;
     for (size_t g = 0; g < 3; g++) {
-        grids[g].spacing[0] = 0.5; /* the least: one */
+        grids[g].spacing[0] = 0.5; /* the smallest spacing becomes one */
         grids[g].spacing[2] = 2;
         dcrf_neighbourhood_of(&grids[g], &n);
         assert_int_equal(n.steps, steps[g]);
@@ -124,7 +124,7 @@ static void test_neighbours(void **state) {
     }
 }
 
-/* A way longer than what counts: far, and no endless loop. */
+/* A path longer than the maximum: far, and no endless loop. */
 static void test_far(void **state) {
     (void)state;
     const size_t count = 10000;

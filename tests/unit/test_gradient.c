@@ -21,7 +21,7 @@ enum {
     FEATURES = 2
 };
 
-/* A problem as plain numbers, so that every one of them can be varied. */
+/* A problem as plain numbers, each of which can be varied. */
 struct problem {
     dcrf_grid grid;
     double unary[N][M];
@@ -41,8 +41,8 @@ static double uniform(dcrf_rng *rng, double low, double high) {
     return low + (high - low) * dcrf_rng_uniform(rng);
 }
 
-/* The three kinds of kernel with every normalization between them. Sums of the kernels are a few,
- * so that the messages are as large as the unary energies. */
+/* The three kinds of kernel, covering every normalization. The row sums are small, so that the
+ * messages are about as large as the unary energies. */
 static struct problem *new_problem(uint64_t seed, size_t iterations, bool is_potts) {
     struct problem *p = calloc(1, sizeof *p);
     dcrf_rng rng;
@@ -87,7 +87,7 @@ static struct problem *new_problem(uint64_t seed, size_t iterations, bool is_pot
     return p;
 }
 
-/* Kernel 1, which has a Potts compatibility or a vector, gets the matrix c (1 - I). */
+/* Kernel 1, which has a Potts or vector compatibility, gets the matrix c (1 - I). */
 static void make_multiple(struct problem *p, double c) {
     p->compatibility[1] = DCRF_COMPATIBILITY_MATRIX;
     for (size_t k = 0; k < M * M; k++)
@@ -152,7 +152,7 @@ static double naive_loss(const struct problem *p) {
     return with_matrices(p, q, naive_mean_field);
 }
 
-/* The energy of y = the rows of `loss`, so that it can be varied too. */
+/* The energy of y = the rows of `loss`, so that they can be varied too. */
 static double naive_pairs(const struct problem *p, double *const *matrix, double y[N][M]) {
     double field[N][M], sum = 0;
     naive_field(p, matrix, y, field);
@@ -253,7 +253,7 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
     struct held h = hold(p, threads, kind);
     float loss[N * STRIDE] = {0};
     dcrf_unrolled *unrolled;
-    /* What comes back to a masked variable does not count, whatever it is. */
+    /* The loss gradient at masked variables must be ignored, even NaN. */
     for (size_t k = 0; k < N * M; k++)
         loss[k / M * STRIDE + k % M] = p->mask[k / M] ? (float)p->loss[k / M][k % M] : NAN;
     dcrf_derivatives wanted = everything(f);
@@ -262,7 +262,7 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
                      DCRF_OK);
     assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, STRIDE, NULL), DCRF_OK);
     assert_int_equal(dcrf_unrolled_log_q(unrolled, f->log_q, STRIDE, NULL), DCRF_OK);
-    for (size_t time = 0; time < 2; time++) /* the second one finds the same */
+    for (size_t time = 0; time < 2; time++) /* the second call gives the same */
         assert_int_equal(p->is_logarithm
                              ? dcrf_unrolled_backward_log_q(unrolled, loss, STRIDE, &wanted, NULL)
                              : dcrf_unrolled_backward(unrolled, loss, STRIDE, &wanted, NULL),
@@ -288,8 +288,8 @@ static struct found *find_energy(const struct problem *p) {
 
 /* ---- comparisons ---------------------------------------------------------------------------- */
 
-/* Filters round to float; sums of some hundred terms of both signs leave about 1e-6 of their size.
- * The derivatives here are of the order of 0.1 to 10; central differences are good to 1e-7. */
+/* Filters round to float; sums of some hundred terms of both signs lose about 1e-6 of their size.
+ * The derivatives here are between about 0.1 and 10; central differences are good to 1e-7. */
 #define ABSOLUTE 1e-5
 #define RELATIVE 1e-4
 
@@ -372,7 +372,7 @@ static void derivatives_of_the_energy_are_those_of_differences(void **state) {
     }
 }
 
-/* With Potts and rows that are distributions the energy is that of dcrf_energy_qp. */
+/* With Potts and rows that are distributions the energy equals that of dcrf_energy_qp. */
 static void the_energy_is_the_pairwise_part_of_the_qp(void **state) {
     (void)state;
     struct problem *p = new_problem(7, 0, true);
@@ -391,7 +391,7 @@ static void the_energy_is_the_pairwise_part_of_the_qp(void **state) {
     free(p);
 }
 
-/* Forward is what the solver computes without damping. */
+/* The forward pass is what the solver computes without damping. */
 static void forward_is_mean_field(void **state) {
     (void)state;
     for (int is_potts = 0; is_potts < 2; is_potts++) {
@@ -472,9 +472,9 @@ static double lattice_loss(const uint8_t *image, const float *noise, const float
     return loss;
 }
 
-/* Derivatives by the logarithms of a lattice's sigmas are those of the loss over the same range.
- * The limit: the loss is not linear over a range of 1.2 to 1 / 1.2 (2 % here), and mean field not
- * in its operators. */
+/* Derivatives with respect to the logarithms of a lattice's sigmas match finite differences of the
+ * loss. The limit: the loss is not linear over factors from 1 / 1.2 to 1.2 (2 % here), nor is mean
+ * field in its operators. */
 static void sigmas_of_the_lattice_are_differences(void **state) {
     (void)state;
     uint8_t *image = draw_photograph(PICTURE_WIDTH, PICTURE_HEIGHT);

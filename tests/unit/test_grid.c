@@ -1,14 +1,14 @@
 /* The grid operator on grids of many tiles, against sums over all variables in double: the matrix
- * is a product of two, so that an image is enough. Few values in large regions, as in the LP, next
- * to many: the ordered filter leaves bins out where they are not used. */
+ * is a product of two, so two dimensions suffice. Some regions have few values, as in the LP,
+ * others many: the ordered filter skips unused bins. */
 #include "dense.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* What the operator promises of its truncation, relative to what a variable sees at most; floats
- * are far below that. */
+/* The promised truncation error, relative to the maximum possible result; float rounding is far
+ * below that. */
 #define TOLERANCE 1e-4
 #define SIGMA 2.5
 #define WIDTH 0.25 /* of the line that the ordered filter clips */
@@ -25,7 +25,7 @@ static double tap(size_t a, size_t b) {
     return taps[a < b ? b - a : a - b];
 }
 
-/* Factors of the normalization, from row sums that are products of those along each axis. */
+/* Normalization factors, from row sums that are products of those along each axis. */
 static double *new_scale(const dcrf_grid *grid, bool is_symmetric) {
     const size_t n = grid_variables(grid);
     double *scale = malloc(n * sizeof *scale);
@@ -62,8 +62,8 @@ static dcrf_operator *new_spatial(const dcrf_grid *grid, bool is_symmetric,
     return new_operator(grid, &kernel, DCRF_OPERATOR_FAST, workspace);
 }
 
-/* Corners, edges, and what tiles meet at are among the samples: their steps are in step with
- * nothing. */
+/* The samples include corners, edges and tile borders: their stride is not aligned with
+ * anything. */
 static size_t sampled(size_t n, size_t i) {
     return i == 0 ? 0 : i == 1 ? n - 1 : i * 7919 % n;
 }
@@ -100,7 +100,7 @@ static void applications_are_the_sums(void **state) {
 }
 
 /* Stripes of one value, of two, and of all; the second channel is constant. All values are nodes of
- * the levels, where a function between nodes is the function itself. */
+ * the levels, where interpolation is exact. */
 static float *new_values(const dcrf_grid *grid, size_t stride, size_t steps) {
     const size_t n = grid_variables(grid);
     float *y = random_block(n, stride, 0, 1, 12);
