@@ -1,13 +1,13 @@
 /* Colours in bins.
  *
  * Three channels between 0 and 255 are taken for sRGB and converted to CIE Lab, where equal
- * distances look equal. Any other image is shifted and scaled, one scale for all channels, to
- * the variance DCRF_BINS_DEVIATION^2, which is about that of the lightness of photographs: what
- * follows from the colours does not depend on the unit of the values.
+ * distances look equal. Any other image is shifted and scaled, with one scale for all channels, to
+ * the variance DCRF_BINS_DEVIATION^2, which is about that of the lightness of photographs. So
+ * results do not depend on the unit of the values.
  *
- * Colours are then told apart on a cubic grid of BIN_WIDTH, less than what noise adds to them; the
- * grid is coarsened twofold until there are at most BINS_MAX of them. A bin stands for the mean of
- * its members. Bins are numbered in the order in which the variables meet them. */
+ * Colours are then quantized on a cubic grid of BIN_WIDTH, which is less than typical noise; the
+ * width is doubled until there are at most BINS_MAX bins. A bin is represented by the mean of its
+ * members. Bins are numbered in the order of the variables that first fall into them. */
 #include "scribble/colour_bins.h"
 
 #include "core/error.h"
@@ -31,7 +31,7 @@ static const char what[] = "the image under the scribbles";
 /* ---- values --------------------------------------------------------------------------------- */
 
 struct values {
-    float *of; /* `channels` per variable, next to each other */
+    float *of; /* `channels` per variable, interleaved */
     size_t count;
     size_t channels;
 };
@@ -43,7 +43,7 @@ static bool is_srgb(const struct values *v) {
     return v->channels == 3;
 }
 
-/* The means of the channels and the mean of their variances. */
+/* Sets the means of the channels; returns the mean of their variances. */
 static double variance_of(const struct values *v, double *mean) {
     double squares = 0;
     for (size_t c = 0; c < v->channels; c++) {
@@ -72,7 +72,7 @@ static void scale(const struct values *v, double variance, const double *mean) {
 
 static dcrf_status convert_to_lab(const struct values *v, size_t width, dcrf_pool *pool,
                                   dcrf_error *error) {
-    const dcrf_grid slices = dcrf_grid_2d(width, v->count / width); /* below each other */
+    const dcrf_grid slices = dcrf_grid_2d(width, v->count / width); /* stacked */
     const dcrf_view rgb = dcrf_view_interleaved(v->of, DCRF_F32, &slices, 3);
     struct dcrf_colours lab;
     const dcrf_status status = dcrf_colours_new(&lab, &slices, &rgb, DCRF_COLOUR_LAB, pool, error);
@@ -110,8 +110,8 @@ static struct box measure_box(const struct values *v) {
 }
 
 struct table {
-    uint64_t *key; /* of every slot that is taken */
-    uint32_t *bin; /* or EMPTY */
+    uint64_t *key; /* of each occupied slot */
+    uint32_t *bin; /* EMPTY if the slot is free */
 };
 
 static uint32_t *find(const struct table *table, uint64_t key) {
@@ -123,7 +123,7 @@ static uint32_t *find(const struct table *table, uint64_t key) {
     return &table->bin[slot];
 }
 
-/* Number the bins of one width; false where there are too many. */
+/* Number the bins for one width; false if there are too many. */
 static bool number_bins(struct dcrf_colour_bins *bins, const struct values *v,
                         const struct box *box, double width, const struct table *table) {
     const unsigned bits = KEY_BITS / (unsigned)v->channels;
@@ -146,7 +146,7 @@ static bool number_bins(struct dcrf_colour_bins *bins, const struct values *v,
     return true;
 }
 
-/* The least width whose keys fit. */
+/* The smallest width whose keys fit. */
 static double first_width(const struct box *box, size_t channels) {
     const unsigned bits = KEY_BITS / (unsigned)channels;
     const double cells = bits >= 32 ? 0x1p31 : (double)((uint64_t)1 << bits) - 1;

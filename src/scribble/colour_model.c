@@ -2,12 +2,11 @@
  *
  *   p(c | l) = (1 - e) sum_k w_lk N(c; m_lk, S_lk) + e / V
  *
- * The mixture of some Gaussians with full covariances is the one of GrabCut (Rother, Kolmogorov,
- * Blake: "GrabCut": Interactive Foreground Extraction using Iterated Graph Cuts. SIGGRAPH 2004). To
- * it comes a uniform density over the box of volume V that holds the colours of the image: a colour
- * that no label has been seen on is then no evidence for the label whose Gaussian happens to fall
- * off more slowly. Labels are equally likely beforehand, so the number of pixels that each has been
- * seen on does not matter. */
+ * The mixture of Gaussians with full covariances is that of GrabCut (Rother, Kolmogorov, Blake:
+ * "GrabCut": Interactive Foreground Extraction using Iterated Graph Cuts. SIGGRAPH 2004). A uniform
+ * density over the bounding box of the image's colours, of volume V, is added, so that a colour
+ * seen with no label is not evidence for the label whose Gaussian happens to decay most slowly. The
+ * prior over labels is uniform, so the number of pixels seen of each label does not matter. */
 #include "scribble/colour_model.h"
 
 #include "core/memory.h"
@@ -16,12 +15,12 @@
 #include <string.h>
 
 #define OUTLIER_SHARE 0.02
-/* Of the mean variance of the image's channels: a standard deviation of 3 % of the image's own. */
+/* Relative to the mean variance of the image's channels: 3 % of the image's standard deviation. */
 #define VARIANCE_MIN_SHARE 1e-3
 #define PIXELS_PER_COMPONENT_MIN 50
 #define EM_ITERATIONS_MAX 15
 #define REFIT_ITERATIONS_MAX 5
-#define EM_TOLERANCE 1e-3 /* nats: far below what a decision hangs on */
+#define EM_TOLERANCE 1e-3 /* nats: far too small to affect a decision */
 #define BINS_PER_CHUNK 256
 
 int dcrf_colour_model_init(struct dcrf_colour_model *model, const struct dcrf_colour_bins *bins,
@@ -31,7 +30,7 @@ int dcrf_colour_model_init(struct dcrf_colour_model *model, const struct dcrf_co
         .labels = labels,
         .settings = {.components_max = components,
                      .weight_per_component_min = PIXELS_PER_COMPONENT_MIN,
-                     /* An image of one colour: any scale will do. */
+                     /* For an image of a single colour any scale will do. */
                      .variance_min = VARIANCE_MIN_SHARE * (bins->variance > 0 ? bins->variance : 1),
                      .iterations_max = EM_ITERATIONS_MAX,
                      .tolerance = EM_TOLERANCE},
@@ -105,7 +104,7 @@ static void evaluate_bin(const struct dcrf_colour_model *model, size_t bin) {
         deficit[label] = (float)log_density;
     }
     for (size_t label = 0; label < model->labels; label++) {
-        const double below = fmax(most - (double)deficit[label], 0); /* 0: rounding */
+        const double below = fmax(most - (double)deficit[label], 0); /* negative only by rounding */
         deficit[label] = (float)below;
         sum += exp(-below);
     }

@@ -12,11 +12,11 @@ struct dcrf_colour_model {
     size_t labels;
     struct dcrf_mixture_settings settings;
     struct dcrf_mixture_settings refit_settings;
-    bool is_refit; /* while they are fitted */
-    /* For every bin, one number per label: */
+    bool is_refit; /* set during a fit */
+    /* Per bin and label: */
     float *deficit;     /* ln of the likelihood of the most likely label, minus that of this one */
-    float *probability; /* of the label, all being equally likely beforehand */
-    /* For every label: */
+    float *probability; /* of the label, with a uniform prior */
+    /* Per label: */
     double *weight; /* of each bin: how much of it belongs to the label */
     struct dcrf_mixture *mixtures;
     uint8_t *cluster; /* scratch memory, one byte per bin */
@@ -27,10 +27,10 @@ int dcrf_colour_model_init(struct dcrf_colour_model *model, const struct dcrf_co
                            size_t labels, size_t components);
 void dcrf_colour_model_clear(struct dcrf_colour_model *model);
 
-/* Fit the mixtures to the variables of each label, members[a] being that of variable a or negative,
- * and compute `deficit` and `probability`. A label that has no members has the probability 0
- * everywhere; some label must have some. `is_refit`: the members are much like those of the last
- * fit, and mixtures that have all their components begin where they are. */
+/* Fit the mixtures to the variables of each label, members[a] being the label of variable a or
+ * negative, and compute `deficit` and `probability`. A label without members has probability 0
+ * everywhere; at least one label must have members. `is_refit`: the members are similar to those of
+ * the last fit, and mixtures with all their components start from their current state. */
 void dcrf_colour_model_fit(struct dcrf_colour_model *model, const int32_t *members,
                            size_t variables, bool is_refit, dcrf_pool *pool);
 

@@ -1,11 +1,11 @@
 /* Euclidean distances, exactly and in linear time, one axis after the other (Felzenszwalb and
- * Huttenlocher: Distance Transforms of Sampled Functions. Theory of Computing 8, 2012). With the
- * squares f(j) that the axes before have given, along a line of points s apart
+ * Huttenlocher: Distance Transforms of Sampled Functions. Theory of Computing 8, 2012). Given the
+ * squared distances f(j) over the previous axes, along a line of points s apart
  *
  *   g(i) = min_j f(j) + s^2 (i - j)^2,
  *
- * the lower envelope of parabolas. The envelope is built from left to right: a parabola leaves it
- * where the next one is lower from before its own beginning on. */
+ * the lower envelope of parabolas. The envelope is built from left to right: a parabola is removed
+ * if the next one is already lower where it begins. */
 #include "scribble/distance.h"
 
 #include "core/memory.h"
@@ -21,7 +21,7 @@ int dcrf_distance_lines_init(struct dcrf_distance_lines *lines, const dcrf_grid 
     lines->longest = 0;
     for (size_t i = 0; i < grid->axes; i++)
         lines->longest = grid->size[i] > lines->longest ? grid->size[i] : lines->longest;
-    lines->longest++; /* where an envelope ends */
+    lines->longest++; /* room for the end of an envelope */
     lines->memory = dcrf_allocate(dcrf_pool_threads(pool) * ARRAYS_PER_LINE,
                                   lines->longest * sizeof *lines->memory);
     return lines->memory != NULL;
@@ -32,7 +32,7 @@ void dcrf_distance_lines_clear(struct dcrf_distance_lines *lines) {
     lines->memory = NULL;
 }
 
-/* One line: its values, and the envelope, parabola k of which is the lowest from begin[k] on. */
+/* One line: its values and the envelope, whose parabola k is the lowest from begin[k] on. */
 struct line {
     double *value, *apex, *height, *begin;
     size_t count;
@@ -62,7 +62,7 @@ static void build_envelope(struct line *line, size_t points) {
     }
 }
 
-/* In squares of the spacing. A line without any finite value stays as it is. */
+/* In units of the squared spacing. A line without finite values stays unchanged. */
 static void transform_line(struct line *line, size_t points, float *squares, size_t step,
                            double spacing) {
     const double square = spacing * spacing;

@@ -3,20 +3,20 @@
  *   min(C, w ln(max_k p(c | k) / p(c | l)))                     colour, at most C
  * + D g_l / (g_l + g)                                           distance
  *
- * where g_l is the geodesic distance to the nearest stroke of label l and g the least one to a
- * stroke of any other. On a stroke: 0 for its label, DCRF_SCRIBBLES_BINDING_ENERGY for the others;
- * and that much, too, for a label that has no stroke anywhere.
+ * where g_l is the geodesic distance to the nearest stroke of label l and g that to the nearest
+ * stroke of any other label. On a stroke: 0 for its label, DCRF_SCRIBBLES_BINDING_ENERGY for the
+ * others. Labels without any stroke have that energy everywhere.
  *
- * The length of a step from a to b is that of the change in beliefs, plus a little for the way
- * itself (Bai and Sapiro: A Geodesic Framework for Fast Interactive Image and Video Segmentation
+ * The length of a step from a to b is the change in beliefs, plus a small cost for the Euclidean
+ * distance (Bai and Sapiro: A Geodesic Framework for Fast Interactive Image and Video Segmentation
  * and Matting. ICCV 2007):
  *
  *   1/2 sum_l |P_a(l) - P_b(l)| + s |a - b|.
  *
  * The sum is the total variation distance; for two labels it is |P_a(1) - P_b(1)|. The beliefs P
- * are what the colours say, p(c | l) / sum_k p(c | k), as in the paper, or better, once there are
- * some, the marginals of the dense CRF: these are smooth where colours are noisy, and still sharp
- * at the edges of things. */
+ * are p(c | l) / sum_k p(c | k), from the colours, as in the paper, or, once available, the
+ * marginals of the dense CRF, which are better: smooth where colours are noisy, yet sharp at the
+ * edges of objects. */
 #include "scribble/energies.h"
 
 #include "core/memory.h"
@@ -24,7 +24,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define UNITS 4096 /* of the integers that lengths are rounded to, in a length of 1 */
+#define UNITS 4096 /* integer units per length of 1 */
 #define ROWS_PER_CHUNK 4
 #define VARIABLES_PER_CHUNK 1024
 
@@ -74,7 +74,7 @@ static void measure_steps(struct dcrf_stroke_energies *e, size_t k, const size_t
     const int *offset = n->offset[k];
     for (size_t i = 1; i < DCRF_MAX_AXES; i++)
         if (position[i] + (size_t)(ptrdiff_t)offset[i] >= e->grid->size[i])
-            return; /* the row is at the border; the sum wraps around below zero */
+            return; /* leads out of the grid; negative positions wrap around */
     const size_t begin = offset[0] < 0, end = e->grid->size[0] - (offset[0] > 0);
     const double way = e->settings->step_length * n->length[k];
     for (size_t x = begin; x < end; x++) {
@@ -105,8 +105,8 @@ static void search_labels(void *context, size_t begin, size_t end, size_t worker
                                 e->distances + label * e->variables);
 }
 
-/* The least distance of a variable to strokes, the label of it, and the least one to strokes of any
- * other. */
+/* The distance to the nearest stroke, that stroke's label, and the distance to the nearest stroke
+ * of any other label. */
 struct nearest {
     uint32_t first, second;
     size_t label;

@@ -14,11 +14,12 @@ struct dcrf_stroke_energies {
     const struct dcrf_colour_model *colours;
     size_t variables;
     struct dcrf_neighbourhood neighbourhood;
-    uint16_t *lengths;                  /* of the steps to later neighbours */
-    uint32_t *distances;                /* of every variable, label after label */
-    struct dcrf_geodesic_queue *queues; /* one per label, or per worker if these are fewer */
+    uint16_t *lengths;   /* of the steps to neighbours of larger index */
+    uint32_t *distances; /* of all variables, label by label */
+    struct dcrf_geodesic_queue
+        *queues; /* one per label, or per worker if there are fewer of these */
     size_t queue_count;
-    const int32_t *strokes; /* while they are computed */
+    const int32_t *strokes; /* set during a computation */
     const float *beliefs;
     float *out;
     size_t stride;
@@ -31,9 +32,9 @@ int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_
                               const struct dcrf_colour_model *colours, dcrf_pool *pool);
 void dcrf_stroke_energies_clear(struct dcrf_stroke_energies *energies);
 
-/* Measure distances to the strokes, over a block of what is believed so far, a distribution over
- * labels for each variable, and write the energies, a block with the same stride. False where the
- * workspace is told to end. */
+/* Measure distances to the strokes, given a block of current beliefs (a distribution over labels
+ * per variable), and write the energies, a block with the same stride. False if the workspace was
+ * interrupted. */
 bool dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
                                   const float *beliefs, float *out, size_t stride,
                                   dcrf_workspace *workspace);

@@ -15,7 +15,7 @@ dcrf_status dcrf_field_run(const struct dcrf_field *field, size_t iterations, dc
                                    .factor = 0,
                                    .q = field->q,
                                    .next = field->q};
-    double sums[DCRF_SOFTMAX_SUMS]; /* not needed */
+    double sums[DCRF_SOFTMAX_SUMS]; /* unused */
     dcrf_pool *pool = dcrf_workspace_pool(field->workspace);
     dcrf_status status = DCRF_OK;
     dcrf_parallel_sums(pool, field->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);

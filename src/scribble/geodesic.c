@@ -3,12 +3,12 @@
  *   g(a) = min over paths a = p_0, p_1, ..., p_n in S of sum_i length(p_i, p_i+1)
  *
  * for a set S of seeds, by Dijkstra's algorithm. The lengths are small integers, so the queue is a
- * ring of buckets, one for every distance that a variable can be from the front (Dial: Algorithm
- * 360: Shortest-Path Forest with Topological Ordering. Communications of the ACM 12, 1969), and the
- * time is linear. A bucket is a list that is threaded through two arrays of one number per
- * variable: nothing grows while it runs.
+ * ring of buckets, one per possible distance from the front (Dial: Algorithm 360: Shortest-Path
+ * Forest with Topological Ordering. Communications of the ACM 12, 1969), and the time is linear. A
+ * bucket is a doubly linked list threaded through two arrays with one number per variable: the
+ * search allocates no memory.
  *
- * Neighbours touch in a side, an edge or a corner (8 in the plane, 26 in space). */
+ * Neighbours share a side, an edge or a corner (8 in 2-D, 26 in 3-D). */
 #include "scribble/geodesic.h"
 
 #include "core/memory.h"
@@ -31,7 +31,7 @@ void dcrf_neighbourhood_of(const dcrf_grid *grid, struct dcrf_neighbourhood *nei
     for (int z = 0; z <= reach[2]; z++)
         for (int y = -reach[1]; y <= reach[1]; y++)
             for (int x = -1; x <= 1; x++) {
-                /* Later in the order of the indices. */
+                /* Keep the neighbours of larger index. */
                 if (z == 0 && (y < 0 || (y == 0 && x <= 0)))
                     continue;
                 const int offset[DCRF_MAX_AXES] = {x, y, z};
@@ -99,7 +99,7 @@ struct search {
 
 static void relax(struct search *s, size_t variable, uint32_t distance) {
     const uint32_t before = s->distances[variable];
-    if (distance >= before) /* FAR is the most that it can be */
+    if (distance >= before) /* also if beyond FAR */
         return;
     if (before != DCRF_GEODESIC_FAR)
         withdraw(s->queue, (uint32_t)variable, before);
@@ -114,7 +114,7 @@ static bool is_inside(const dcrf_grid *grid, const size_t position[DCRF_MAX_AXES
                       const int offset[DCRF_MAX_AXES], int sign) {
     for (size_t i = 0; i < grid->axes; i++)
         if (position[i] + (size_t)(ptrdiff_t)(sign * offset[i]) >= grid->size[i])
-            return false; /* also below zero, where the sum wraps around */
+            return false; /* also if negative: the sum wraps around */
     return true;
 }
 
@@ -150,7 +150,7 @@ void dcrf_geodesic_distances(const dcrf_grid *grid, const struct dcrf_neighbourh
             relax(&s, a, 0);
     for (uint32_t front = 0; s.waiting > 0; front++) {
         uint32_t *head = &queue->head[front % BUCKETS];
-        /* What joins the list while it is worked off is no nearer than the front. */
+        /* Variables that join the queue meanwhile are no nearer than the front. */
         while (*head != NOBODY) {
             const uint32_t a = *head;
             withdraw(queue, a, front);

@@ -1,19 +1,19 @@
 /* Energies of a rough label map: rounds of colours, distances and mean field.
  *
- *   members_1 = the map, but within a band around its borders
+ *   members_1 = the map, except within a band around its borders
  *   for r = 1, 2, ..., rounds:
  *     colours_r     densities of the colours of members_r                      (mask_colours.c)
  *     phi_r         -ln Phi((d_l - t_l,r) / sigma_r) + w colours_r             (mask_border.c)
  *     Q_r           mean field under phi_r and the kernels
- *     t_l,r+1       where Q_r has the border of label l, on the whole
- *     members_r+1   the map away from its borders, and that of which Q_r is sure
+ *     t_l,r+1       offset of the border of label l in Q_r
+ *     members_r+1   the map away from its borders, and the variables of which Q_r is sure
  *
- * In the first round sigma is wide: it finds out by how much the map is too large or too small. The
- * later ones keep to that, with a sigma that is the spread of the borders that the round before has
- * found. So a careful map stays, and of a careless one little is taken for granted. From the third
- * round on colours count as much as they tell about labels next to the borders (mask_colours.c),
- * and sigma is narrower where that is little: what such colours find may be none of the map's
- * errors. What is returned is phi of the last round. */
+ * In the first round sigma is wide, to find out by how much the map is too large or too small. The
+ * later rounds keep that offset, and sigma is the spread of the borders found by the previous
+ * round. So a careful map barely changes, and a careless one is trusted little. From the third
+ * round on, colours are weighted by how much they tell about labels near the borders
+ * (mask_colours.c), and sigma is narrower where that is little: borders found by such colours may
+ * not be errors of the map. The result is phi of the last round. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -27,16 +27,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define THIN 20.0               /* units: below this radius of a thing, bands are narrower */
-#define OFFSET_BANDS 2.5        /* borders that are farther away belong to something else */
-#define LATER_OFFSET_FACTOR 1.1 /* rounds are drawn to the map's borders, the first most of all */
+#define THIN 20.0               /* units: bands are narrower at objects of smaller radius */
+#define OFFSET_BANDS 2.5        /* bands: borders farther away belong to something else */
+#define LATER_OFFSET_FACTOR 1.1 /* offsets are underestimated, most in the first round */
 #define SPREAD_FACTOR 0.85
 #define LEAST_SIGMA 1.0     /* units */
-#define UNTRUSTED_SIGMA 0.4 /* of sigma, where colours tell nothing */
+#define UNTRUSTED_SIGMA 0.4 /* factor on sigma where colours tell nothing */
 #define WITNESSES_FROM 0.75 /* bands */
 #define WITNESSES_TO 3.0
 #define FIRST_TESTED_ROUND 2
-#define INFORMATION_NONE 0.1 /* what labels of the same colours seem to have */
+#define INFORMATION_NONE 0.1 /* the score of labels with the same colours */
 #define INFORMATION_FULL 0.45
 #define SPATIAL_SIGMA_MIN 0.5
 #define MAX_CHANNELS (DCRF_MAX_FEATURES - DCRF_MAX_AXES)
@@ -50,17 +50,17 @@ struct task {
     size_t variables, labels, stride;
     dcrf_workspace *workspace;
     int32_t *map, *labelling;
-    float *confidence; /* NULL: 0 to 1 nowhere given */
+    float *confidence; /* 0 to 1; NULL: not given */
     struct dcrf_mask_border border;
     struct dcrf_colour_bins bins;
     struct dcrf_mask_colours colours;
     dcrf_model *model;
     dcrf_plan *plan;
     struct dcrf_coupling *coupling;
-    float *unary, *message, *q; /* blocks; `message` holds the members before mean field */
+    float *unary, *message, *q; /* blocks; `message` holds the members until mean field */
     size_t *label_sizes;
-    double *sigma;        /* of the round, for each label's border */
-    double colour_weight; /* of the round */
+    double *sigma;        /* of the current round, per label */
+    double colour_weight; /* of the current round */
     double witnesses_to;  /* bands */
 };
 
@@ -256,7 +256,7 @@ static double confidence_at(const struct task *t, size_t a) {
     return t->confidence ? (double)t->confidence[a] : t->map[a] >= 0;
 }
 
-/* How far a variable lies inside of its own label, in bands. */
+/* The depth of a variable inside its own label, in bands. */
 static double depth_in_bands(const struct task *t, size_t a) {
     const size_t label = (size_t)t->map[a];
     const double band =
@@ -264,7 +264,7 @@ static double depth_in_bands(const struct task *t, size_t a) {
     return (dcrf_mask_border_depth(&t->border, a, label) - t->border.offset[label]) / band;
 }
 
-/* How sure the map is of its own label at a variable: 0 at a border, 1 beyond the band. */
+/* How certain the map's label is at a variable: 0 at a border, 1 beyond the band. */
 static double sureness(const struct task *t, size_t a) {
     if (t->map[a] < 0)
         return 0;
@@ -272,7 +272,8 @@ static double sureness(const struct task *t, size_t a) {
     return confidence_at(t, a) >= 1 && t->confidence ? 1 : share * share * share * share;
 }
 
-/* Where the map is sure, its label; elsewhere what mean field is sure of, once there is one. */
+/* Where the map is certain, its label; elsewhere, labels of which mean field is certain, if it has
+ * run. */
 static void choose_members(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct task *t = context;
@@ -309,8 +310,8 @@ static void write_energies(void *context, size_t begin, size_t end, size_t worke
             t->unary[a * t->stride + label] = (float)energy_of(t, a, label);
 }
 
-/* Members whose colours are put to the test: near a border, but not so near that the map may be
- * wrong. */
+/* Select variables to test the colours: near a border, but not so near that the map may be wrong.
+ */
 static void choose_witnesses(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct task *t = context;
@@ -324,8 +325,8 @@ static void choose_witnesses(void *context, size_t begin, size_t end, size_t wor
     }
 }
 
-/* What the colours tell about labels, up to some bands from the borders; -1: a label has nothing
- * there. */
+/* How much the colours tell about labels, up to `witnesses_to` bands from the borders; -1: a label
+ * has no witnesses there. */
 static double information(struct task *t, double witnesses_to) {
     t->witnesses_to = witnesses_to;
     dcrf_parallel_for(dcrf_workspace_pool(t->workspace), t->variables, VARIABLES_PER_CHUNK,
@@ -338,8 +339,9 @@ static double information(struct task *t, double witnesses_to) {
     return found;
 }
 
-/* How far the colours are to be trusted, from 0 to 1. A trimap may know nothing near a border, and
- * of a thin thing nothing may be certain. */
+/* How far the colours can be trusted, from 0 to 1. A trimap may have no known labels near a border,
+ * and a thin object no certain ones; then witnesses at any depth count, and without any the colours
+ * are trusted. */
 static double trust_in_colours(struct task *t) {
     double known = information(t, WITNESSES_TO);
     if (known < 0)
@@ -349,11 +351,11 @@ static double trust_in_colours(struct task *t) {
     return fmin(fmax((known - INFORMATION_NONE) / (INFORMATION_FULL - INFORMATION_NONE), 0), 1);
 }
 
-/* The colours' weight and the borders' sigmas in a round. */
+/* Set the weight of the colours and the sigmas of the borders for a round. */
 static void weigh(struct task *t, size_t round) {
     const dcrf_mask_settings *s = &t->settings;
-    /* A map that is far too large has the colours of others: where its borders are must be known
-     * before its colours can be put to the test. */
+    /* A map that is far too large contains colours of other labels, so its borders must be found
+     * before its colours can be tested. */
     const double trust = round < FIRST_TESTED_ROUND ? 1 : trust_in_colours(t);
     const double unit = t->border.unit;
     const double narrowed = UNTRUSTED_SIGMA + (1 - UNTRUSTED_SIGMA) * trust;
@@ -377,7 +379,7 @@ static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *er
     return status;
 }
 
-/* Mean field, and where it has the borders. */
+/* Run mean field and measure its borders. */
 static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
     const struct dcrf_field field = {t->workspace, t->coupling, t->variables, t->labels,
                                      t->stride,    t->unary,    t->message,   t->q};
@@ -393,7 +395,7 @@ static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *er
     return status;
 }
 
-/* The offset of all borders, whichever label's: label 0 is what the others lie on. */
+/* The mean outward offset of the borders of all labels but 0, the background. */
 static double outward_offset(const struct task *t) {
     double sum = 0;
     size_t count = 0;

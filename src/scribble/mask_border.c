@@ -3,20 +3,22 @@
  *   d_l(a) = distance to the nearest other label - s / 2       inside label l,
  *          = s / 2 - distance to l                             outside,
  *
- * half a spacing s from the border that runs between pixels. If the true border of l lies t further
- * in, give or take a normal error of the deviation sigma, then a belongs to l with the probability
+ * where s is the spacing: the border runs between pixels, half a spacing from each. If the true
+ * border of l lies t further in, with a normal error of standard deviation sigma, then a belongs to
+ * l with the probability
  *
- *   Phi((d_l(a) - t_l) / sigma),
+ *   Phi((d_l(a) - t_l) / sigma).
  *
- * which leaves nearly all open within sigma, and next to nothing beyond three of them: -ln Phi
- * grows with the square of the distance. The offset t_l is common to all of a label's border, as
- * masks that were drawn generously or carefully, grown or eroded, have it. It is the median depth
- * of the border that the picture suggests. What is wrong here and there does not move a median. The
- * mean distance from it gives sigma (sqrt(pi / 2) of it, of a normal error): outlines that wobble
- * have a wide one, careful ones next to none. A median would be a multiple of half a pixel.
+ * This leaves the label open within about sigma of the border and nearly certain beyond three
+ * sigma: -ln Phi grows with the square of the distance. The offset t_l is common to all borders of
+ * a label, since masks tend to be uniformly generous or tight, grown or eroded. It is the median
+ * depth of the border that the image suggests, because a median is robust to local errors. sigma is
+ * sqrt(pi / 2) times the mean absolute deviation from it, as for a normal error: it is large for
+ * wobbly outlines and tiny for careful ones. (The median deviation would be a multiple of half a
+ * pixel.)
  *
- * A thing of the mean depth m is as thick as a disc of the radius 3 m. Errors are no larger than a
- * part of that: things of few pixels have narrower bands. */
+ * An object of mean depth m is as thick as a disc of radius 3 m. Errors are assumed to be at most a
+ * fraction of that, so small objects have narrower bands. */
 #include "scribble/mask_border.h"
 
 #include "core/memory.h"
@@ -59,7 +61,7 @@ double dcrf_mask_border_reach(const struct dcrf_mask_border *border, size_t a, s
                               : fmin(border->reach[label], border->reach[border->map[a]]);
 }
 
-/* The mean depth of a label inside, over that of a label so thick that bands have their full width;
+/* The mean depth inside a label, relative to that of a label thick enough for bands of full width;
  * at most 1. */
 static double reach_of(const struct dcrf_mask_border *border, size_t label, double thin) {
     double sum = 0;
@@ -138,7 +140,7 @@ static double median(float *values, size_t count) {
     return 0.5 * ((double)values[(count - 1) / 2] + (double)values[count / 2]);
 }
 
-/* The standard deviation of normal values from their middle, by their mean distance. */
+/* The standard deviation of normally distributed values, from their mean absolute deviation. */
 static double deviation(const float *values, size_t count, double middle) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -146,9 +148,8 @@ static double deviation(const float *values, size_t count, double middle) {
     return count > 0 ? sqrt_half_pi * sum / (double)count : 0;
 }
 
-/* The depths at which a labelling has the border of a label, one for each pair of neighbours that
- * it runs between: in their middle, so that a map's own border has the depth 0. Returns their
- * number. */
+/* The depths of a label's border in a labelling, one per pair of neighbours on either side of it:
+ * measured halfway between them, so that the map's own border has depth 0. Returns their number. */
 static size_t gather_depths(const struct dcrf_mask_border *border, const int32_t *labelling,
                             size_t label, double limit) {
     const dcrf_grid *grid = border->grid;

@@ -1,4 +1,4 @@
-/* What the distance from the borders of a label map says about its labels. */
+/* Evidence about labels from the distance to the borders of a label map. */
 #ifndef DCRF_SCRIBBLE_MASK_BORDER_H
 #define DCRF_SCRIBBLE_MASK_BORDER_H
 
@@ -10,38 +10,38 @@
 
 struct dcrf_mask_border {
     const dcrf_grid *grid;
-    const int32_t *map; /* negative: not known */
+    const int32_t *map; /* negative: unknown */
     size_t variables, labels;
     double unit;      /* in the unit of the grid's spacing */
-    float *distances; /* to each label, label after label; HUGE_VALF where the map has none */
-    double *reach;    /* of each label, relative to a thick one: 1 or less */
-    double *offset;   /* of each label's border, inwards above zero */
+    float *distances; /* to each label, label by label; HUGE_VALF if the map lacks it */
+    double *reach;    /* of each label, relative to a thick one: at most 1 */
+    double *offset;   /* of each label's border, positive inwards */
     double *spread;   /* of each label's border around that offset: a standard deviation */
-    float *gathered;  /* scratch memory, one for each pair of neighbours */
+    float *gathered;  /* scratch memory, one float per pair of neighbours */
 };
 
-/* Measures distances. Everything pointed to must outlive it. False: out of memory; nothing is left
- * to clear. */
+/* Measures the distances. Everything pointed to must outlive the struct. False: out of memory;
+ * nothing is left to clear. */
 int dcrf_mask_border_init(struct dcrf_mask_border *border, const dcrf_grid *grid,
                           const int32_t *map, size_t labels, double thin, dcrf_pool *pool);
 void dcrf_mask_border_clear(struct dcrf_mask_border *border);
 
-/* How far variable a lies inside a label of the map, below zero where it is outside, and how far
- * scales reach there: 1, or less at thin things. */
+/* The depth of variable a inside a label of the map, negative outside; and the factor on length
+ * scales there: 1, or less at thin objects. */
 double dcrf_mask_border_depth(const struct dcrf_mask_border *border, size_t a, size_t label);
 double dcrf_mask_border_reach(const struct dcrf_mask_border *border, size_t a, size_t label);
 
-/* Is there another label beside this one? */
+/* Does any neighbour have another label? */
 int dcrf_mask_is_at_border(const dcrf_grid *grid, const int32_t *labelling, size_t a);
 
-/* Set the offset of each label's border to `factor` times the median depth at which a
- * labelling has it, where that is less than `limit`; and the spread to their standard deviation
- * from the median, if that is normal. */
+/* Set the offset of each label's border to `factor` times the median depth of that border in a
+ * labelling, ignoring depths of `limit` or more; and the spread to the standard deviation around
+ * the median, assuming a normal distribution. */
 void dcrf_mask_border_measure(struct dcrf_mask_border *border, const int32_t *labelling,
                               double factor, double limit);
 
-/* -ln of the probability that the true border of a label has variable a inside: Phi((depth -
- * offset) / sigma). */
+/* -ln of the probability that variable a is inside the true border of a label: Phi((depth - offset)
+ * / sigma). */
 double dcrf_mask_border_energy(const struct dcrf_mask_border *border, size_t a, size_t label,
                                double sigma);
 

@@ -3,19 +3,19 @@
  *
  *   p(c | l) = sum_b m_l(b) exp(-|c - c_b|^2 / (2 h^2)) / sum_b m_l(b) + e p,
  *
- * where m_l(b) is how much of the bin b belongs to label l and p the mean of the first term over
- * all bins' pixels and labels that occur. A mask shows thousands of pixels of each label; windows
- * need no fit, and follow colours that mixtures of a few Gaussians do not. Labels are equally
- * likely beforehand. The sum over bins is that of a kernel over the colours alone.
+ * where m_l(b) is how much of bin b belongs to label l, and p the mean of the first term over all
+ * pixels and all labels that occur. A mask shows thousands of pixels of each label, so windows,
+ * which need no fit, can follow colours that mixtures of a few Gaussians cannot. The prior over
+ * labels is uniform. The sum over bins is a kernel over the colours alone.
  *
  * Where labels share their colours, densities mislead. With d_l(b) = ln max_k p(b | k) / p(b | l),
- * the colours say with a sharpness w that bin b is label l with the probability
+ * colours of sharpness w give bin b the label l with the probability
  *
  *   P_w(l | b) = exp(-w d_l(b)) / sum_k exp(-w d_k(b)),
  *
- * and tell I = 1 + max_w mean_l E[ln P_w(l | b)] / ln L of what is to be known about L labels,
- * where the expectation is over pixels of l. The sharpness is calibrated as in Guo et al.: On
- * Calibration of Modern Neural Networks, ICML 2017 (temperature scaling); w = 0 gives I = 0. */
+ * and provide a fraction I = 1 + max_w mean_l E[ln P_w(l | b)] / ln L of the information about L
+ * labels, where the expectation is over pixels of l. The sharpness is calibrated as in Guo et al.:
+ * On Calibration of Modern Neural Networks, ICML 2017 (temperature scaling); w = 0 gives I = 0. */
 #include "scribble/mask_colours.h"
 
 #include "core/error.h"
@@ -94,7 +94,8 @@ static void count_members(struct dcrf_mask_colours *colours, const float *member
     }
 }
 
-/* Divide what the operator gave by the labels' weights; the mean over variables and labels. */
+/* Divide the operator's output by the labels' weights; returns the mean over variables and
+ * labels. */
 static double normalize(struct dcrf_mask_colours *colours, size_t variables) {
     double sum = 0;
     size_t used = 0;
@@ -135,7 +136,8 @@ dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const flo
     return status;
 }
 
-/* mean_l E[ln P_w(l | b)] times the number of labels; `weights` and `total` have the members. */
+/* mean_l E[ln P_w(l | b)] times the number of labels; `weights` and `total` are those of the
+ * members. */
 static double log_likelihood(const struct dcrf_mask_colours *colours, double sharpness,
                              double limit) {
     double sum = 0;

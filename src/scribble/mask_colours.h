@@ -1,4 +1,4 @@
-/* What the colours of an image say about the labels of a map, by densities over bins. */
+/* Evidence about the labels of a map from the colours of an image, by densities over bins. */
 #ifndef DCRF_SCRIBBLE_MASK_COLOURS_H
 #define DCRF_SCRIBBLE_MASK_COLOURS_H
 
@@ -11,27 +11,27 @@ struct dcrf_mask_colours {
     const struct dcrf_colour_bins *bins;
     size_t labels, stride;
     dcrf_operator *op; /* over the bins */
-    float *weights;    /* blocks over the bins: how much of each belongs to a label, */
-    float *deficit;    /* ln of the largest density less that of the label */
+    float *weights;    /* blocks over the bins: how much of each belongs to a label */
+    float *deficit;    /* ln of the largest density minus ln of the label's */
     double *pixels;    /* of each bin */
-    double *total;     /* of the weights of each label */
+    double *total;     /* sum of the weights of each label */
 };
 
-/* The bins must outlive it. On failure nothing is left to clear. */
+/* The bins must outlive the struct. On failure nothing is left to clear. */
 dcrf_status dcrf_mask_colours_init(struct dcrf_mask_colours *colours,
                                    const struct dcrf_colour_bins *bins, size_t labels,
                                    dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_mask_colours_clear(struct dcrf_mask_colours *colours);
 
-/* Learn from a block of how much each variable belongs to each label, from 0 to 1, and compute the
- * deficits. A label of no weight has a deficit as if it had never been seen. */
+/* Learn from a block of memberships, from 0 to 1 per variable and label, and compute the deficits.
+ * A label without weight has the deficit of one that was never seen. */
 dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const float *members,
                                     size_t variables, size_t stride, dcrf_workspace *workspace,
                                     dcrf_error *error);
 
-/* How much the colours tell about labels, from 0 (nothing) to 1 (all), judged by a block of members
- * whose labels are known by other means; deficits count up to a limit. Of fewer than two labels: 0.
- * What was learned stays. */
+/* How much the colours tell about labels, from 0 (nothing) to 1 (everything), judged on a block of
+ * members whose labels are known by other means; deficits are capped at `limit`. With fewer than
+ * two labels: 0. The deficits do not change. */
 double dcrf_mask_colours_information(struct dcrf_mask_colours *colours, const float *members,
                                      size_t variables, size_t stride, double limit);
 

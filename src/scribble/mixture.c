@@ -23,7 +23,7 @@
 #define POWER_ITERATIONS 50
 #define PIVOT_SHARE_MIN 1e-12
 #define LOST_WEIGHT_SHARE 1e-9
-#define NEGLIGIBLE_NATS 30 /* exp(-30) of a sum is lost in what a fit leaves open */
+#define NEGLIGIBLE_NATS 30 /* exp(-30) of a sum does not affect a fit */
 
 static const double log_two_pi = 1.8378770664093454836;
 
@@ -36,7 +36,7 @@ struct moments {
     double second[DCRF_MIXTURE_DIMENSION_MAX][DCRF_MIXTURE_DIMENSION_MAX]; /* lower triangle */
 };
 
-/* Relative to an origin near the points, so that nothing cancels. */
+/* Relative to an origin near the points, to avoid cancellation. */
 static void add_point(struct moments *sums, const float *point, const double *origin,
                       size_t dimension, double weight) {
     double difference[DCRF_MIXTURE_DIMENSION_MAX];
@@ -50,8 +50,8 @@ static void add_point(struct moments *sums, const float *point, const double *or
     }
 }
 
-/* S = L L'. The matrix is positive definite because of what is added to its diagonal; where
- * rounding takes that away, a little is put back. */
+/* S = L L'. The matrix is positive definite because of what is added to its diagonal; a lower limit
+ * on the pivots guards against rounding errors. */
 static void factorize(struct dcrf_mixture_component *component, size_t dimension) {
     double log_determinant = 0;
     for (size_t i = 0; i < dimension; i++)
@@ -102,7 +102,7 @@ static double component_log_density(const struct dcrf_mixture_component *compone
     return component->log_scale - 0.5 * square;
 }
 
-/* The log densities of all components, and of the mixture. */
+/* Sets the log densities of all components; returns that of the mixture. */
 static double log_densities(const struct dcrf_mixture *mixture, const float *point,
                             double *of_component) {
     double largest = -HUGE_VAL, sum = 0;
@@ -128,7 +128,7 @@ struct fitting {
     const struct dcrf_mixture_settings *settings;
     double total_weight;
     double origin[DCRF_MIXTURE_DIMENSION_MAX];
-    uint8_t *cluster; /* of every point */
+    uint8_t *cluster; /* of each point */
 };
 
 static const float *point_at(const struct fitting *f, size_t n) {
@@ -143,8 +143,8 @@ static struct moments cluster_moments(const struct fitting *f, size_t cluster) {
     return sums;
 }
 
-/* The largest eigenvalue of a covariance and its eigenvector, by the power method from the axis
- * with the largest variance. */
+/* The largest eigenvalue of a covariance and its eigenvector, by the power method, starting near
+ * the axis with the largest variance. */
 static double principal_axis(const struct dcrf_mixture_component *component, size_t dimension,
                              double *axis) {
     size_t widest = 0;
@@ -167,7 +167,7 @@ static double principal_axis(const struct dcrf_mixture_component *component, siz
     return length;
 }
 
-/* Move the points beyond the mean of `from` along its axis into `to`; false where none would. */
+/* Move the points of `from` beyond its mean along the axis to `to`; false if there are none. */
 static bool split(const struct fitting *f, const struct dcrf_mixture_component *component,
                   const double *axis, size_t from, size_t to) {
     size_t moved = 0;
@@ -241,7 +241,7 @@ static double improve(const struct fitting *f, struct dcrf_mixture *mixture) {
                 add_point(&sums[k], point_at(f, n), f->origin, dimension,
                           weight * exp(of_component[k] - log_density));
     }
-    /* A component that has lost all its points stays as it was, with hardly any weight. */
+    /* A component that has lost all its points is left unchanged. */
     for (size_t k = 0; k < mixture->components; k++)
         if (sums[k].weight > LOST_WEIGHT_SHARE * f->total_weight)
             component_from_moments(&mixture->of[k], &sums[k], f->origin, dimension, f->total_weight,
@@ -259,7 +259,7 @@ static void measure_points(struct fitting *f) {
         f->origin[i] /= f->total_weight;
 }
 
-/* Some iterations, or fewer once they gain nothing. */
+/* At most `iterations` iterations, fewer if they no longer improve the fit. */
 static void iterate(const struct fitting *f, struct dcrf_mixture *mixture, size_t iterations) {
     double before = -HUGE_VAL;
     for (size_t iteration = 0; iteration < iterations; iteration++) {

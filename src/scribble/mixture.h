@@ -29,11 +29,11 @@ struct dcrf_mixture_settings {
     double weight_per_component_min; /* fewer components for few points */
     double variance_min;             /* above zero; added to every variance */
     size_t iterations_max;
-    double tolerance; /* of the mean log density, between iterations */
+    double tolerance; /* on the mean log density, between iterations */
 };
 
-/* `count` points of `dimension` finite numbers, one after the other; point n counts weights[n] >= 0
- * times, and some weight is above zero. */
+/* `count` points of `dimension` finite numbers each; point n has the weight weights[n] >= 0, and
+ * some weight is positive. */
 struct dcrf_weighted_points {
     const float *points;
     const double *weights;
@@ -41,13 +41,13 @@ struct dcrf_weighted_points {
     size_t dimension;
 };
 
-/* Fit a mixture. The result depends on nothing but the points and their order. `cluster` is scratch
- * memory, one byte per point. */
+/* Fit a mixture. Deterministic: the result depends only on the points and their order. `cluster` is
+ * scratch memory, one byte per point. */
 void dcrf_mixture_fit(struct dcrf_mixture *mixture, const struct dcrf_weighted_points *points,
                       const struct dcrf_mixture_settings *settings, uint8_t *cluster);
 
-/* Fit again to points that are much like those before, beginning with the mixture that there is and
- * keeping the number of its components. */
+/* Fit again to points similar to the previous ones, starting from the current mixture and keeping
+ * its number of components. */
 void dcrf_mixture_refit(struct dcrf_mixture *mixture, const struct dcrf_weighted_points *points,
                         const struct dcrf_mixture_settings *settings);
 

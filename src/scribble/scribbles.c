@@ -7,9 +7,9 @@
  *     Q_r            mean field under energies_r and the kernels
  *     members_r+1    the variables of which Q_r is sure
  *
- * as GrabCut does with graph cuts; Q_-1 is what the colours say. Everything starts from the strokes
- * each time, so the mask does not depend on the order in which they came. What is kept is what the
- * image determines: its colours in bins, and the kernels. */
+ * as GrabCut does with graph cuts; Q_-1 comes from the colours. Every update starts from the
+ * strokes alone, so the mask does not depend on the order in which they were drawn. Only what the
+ * image determines is kept between updates: its colours in bins, and the kernels. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -38,14 +38,14 @@ struct dcrf_scribbles {
     dcrf_plan *plan;
     struct dcrf_coupling *coupling;
     int32_t *strokes;
-    int32_t *read;    /* strokes while they are checked; members of a round */
-    float *unary;     /* blocks: the energies of the round, */
-    float *message;   /* the kernels applied to q, */
+    int32_t *read;    /* strokes while they are checked; then the members of a round */
+    float *unary;     /* blocks: the energies of the round */
+    float *message;   /* the kernels applied to q */
     float *q;         /* the distributions of the round */
-    float *marginals; /* and those of the last update */
+    float *marginals; /* the distributions of the last update */
     uint16_t *mask;
     bool has_strokes, is_ready;
-    bool is_current; /* the mask is that of the strokes */
+    bool is_current; /* the mask belongs to the current strokes */
     dcrf_scribbles_info info;
 };
 
@@ -101,7 +101,7 @@ static dcrf_status check_settings(const dcrf_scribbles_settings *s, dcrf_error *
 
 /* ---- new and free --------------------------------------------------------------------------- */
 
-/* On the scale of the image. */
+/* On the scale of the image's values. */
 static double channel_sigma(const dcrf_scribbles *s) {
     const bool is_photograph = s->bins.is_srgb || !(s->bins.deviation > 0);
     return s->settings.bilateral_channel_sigma *
@@ -232,7 +232,7 @@ void dcrf_scribbles_free(dcrf_scribbles **pointer) {
 
 /* ---- strokes -------------------------------------------------------------------------------- */
 
-/* Make what is no stroke -1; count what is one. */
+/* Replace values that are not strokes by -1, and count the strokes. */
 static dcrf_status check_strokes(const dcrf_scribbles *s, int32_t *strokes, size_t *count,
                                  size_t *labels_drawn, dcrf_error *error) {
     bool is_drawn[DCRF_SCRIBBLES_MAX_LABELS] = {false};
@@ -290,7 +290,7 @@ static struct dcrf_field field_of(const dcrf_scribbles *s) {
 
 /* ---- the update ----------------------------------------------------------------------------- */
 
-/* Strokes are always among the members, as Q is sure of them. */
+/* Strokes are always among the members, since Q is certain there. */
 static void choose_members(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_scribbles *s = context;
@@ -301,7 +301,7 @@ static void choose_members(void *context, size_t begin, size_t end, size_t worke
     }
 }
 
-/* Before there is a mean field: what the colours say. */
+/* Before the first mean field, the beliefs come from the colours. */
 static void believe_colours(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_scribbles *s = context;
@@ -315,7 +315,7 @@ static bool is_cancelled(const dcrf_scribbles *s, size_t round, dcrf_scribbles_s
            s->settings.progress(s->settings.progress_user, round, stage) != 0;
 }
 
-/* What is interrupted, in words. */
+/* Names the interrupted work in messages. */
 #define BEING_DONE "working with scribbles"
 
 static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_info *info,
@@ -351,7 +351,7 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
     return status;
 }
 
-/* The unary energies go to the model as they are: rows of `stride` floats. */
+/* The unary energies are passed to the model in rows of `stride` floats. */
 static dcrf_status publish_energies(dcrf_scribbles *s, dcrf_error *error) {
     dcrf_view view = dcrf_view_interleaved(s->unary, DCRF_F32, &s->grid, s->stride);
     view.channels = s->labels;
