@@ -1,5 +1,5 @@
-/* Arrays of the caller's: where they are, copies of them, memory for results, and the streams of
- * other libraries. */
+/* The caller's arrays: their location, copies, memory for results, and the streams of other
+ * libraries. */
 #include "backend/cuda/arrays.cuh"
 
 #include <cstdlib>
@@ -32,12 +32,12 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
         high += reach > 0 ? reach : 0;
     }
     static const size_t bytes[] = {1, 2, 2, 4,
-                                   4, 8, 2, 2}; /* dcrf_type_bytes, of the other library */
+                                   4, 8, 2, 2}; /* as dcrf_type_bytes in the main library */
     *lowest = low;
     return (size_t)(high - low) + bytes[view->type];
 }
 
-/* Copies lie one after the other, at places where elements of any type may begin. */
+/* Copies are contiguous, each aligned for any element type. */
 #define ALIGNED 256
 
 dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
@@ -85,8 +85,8 @@ void views_release(dcrf_backend_device *device, struct views_there *there) {
 
 /* ---- memory for results --------------------------------------------------------------------- */
 
-/* Freed by any thread, and in a stream that belongs to no device that was opened: those can be in
- * the middle of recording a graph. */
+/* May be freed by any thread, and so in a separate stream: the stream of an open device may be
+ * capturing a graph. */
 struct dcrf_backend_memory {
     void *data;
     size_t index;
@@ -126,7 +126,7 @@ static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backe
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     memory->index = device->index;
     status = device_take(device, &memory->data, bytes, 1, WHAT, error);
-    /* It is there for other streams too. */
+    /* Make the memory valid in other streams too. */
     if (status == DCRF_OK)
         status = check(cudaStreamSynchronize(device->stream), WHAT, error);
     if (status < 0) {
@@ -138,8 +138,8 @@ static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backe
     return DCRF_OK;
 }
 
-/* Other libraries may still have work with it in their streams: what is in the default stream is
- * waited for, which is where most of it is. */
+/* Other libraries may still have pending work on this memory. Wait for the default stream, where
+ * most of it is. */
 static void memory_free(dcrf_backend_memory *memory) {
     cudaStream_t stream = nullptr;
     cudaEvent_t done = nullptr;

@@ -1,4 +1,4 @@
-/* Arrays of the caller's on a device, as backend/backend.h describes them. */
+/* The caller's arrays on a device: see backend/backend.h. */
 #ifndef DCRF_BACKEND_CUDA_ARRAYS_CUH
 #define DCRF_BACKEND_CUDA_ARRAYS_CUH
 

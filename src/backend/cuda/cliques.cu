@@ -6,7 +6,8 @@
 #include <vector>
 
 #define WHAT "cliques"
-/* Members of a piece: a multiple of DCRF_FACTORS_PER_LOG, so that products are those of the CPU. */
+/* Members per piece: a multiple of DCRF_FACTORS_PER_LOG, so that products are grouped as on the
+ * CPU. */
 #define MEMBERS_PER_PIECE (4 * DCRF_FACTORS_PER_LOG)
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -89,9 +90,9 @@ dcrf_status device_cliques_take(struct device_cliques *cliques, dcrf_backend_dev
 
 /* ---- sums over members ---------------------------------------------------------------------- */
 
-enum term { LOGARITHM, MISSING }; /* of ln q; of 1 - y */
+enum term { LOGARITHM, MISSING }; /* ln q; 1 - y */
 
-/* A thread per piece and label. */
+/* One thread per piece and label. */
 template <enum term TERM>
 static __global__ void sum_pieces(struct device_cliques cliques, const float *block) {
     const size_t at = this_thread(), piece = at / cliques.stride;
@@ -116,7 +117,7 @@ static __global__ void sum_pieces(struct device_cliques cliques, const float *bl
     cliques.piece_sums[at] = sum;
 }
 
-/* The sum of a clique and a label, from the pieces. */
+/* The sum for a clique and a label, from its pieces. */
 static __device__ double sum_of_pieces(const struct device_cliques &cliques, size_t clique,
                                        size_t label) {
     double sum = 0;
@@ -139,7 +140,7 @@ static dcrf_status launch_pieces(const struct device_cliques *cliques, enum term
 
 /* ---- mean field ----------------------------------------------------------------------------- */
 
-/* A thread per clique and label: C (1 - sum_i prod Q) in parts. */
+/* One thread per clique and label: its part of C (1 - sum_i prod Q). */
 static __global__ void sum_logarithms(struct device_cliques cliques) {
     const size_t at = this_thread(), clique = at / cliques.stride, label = at % cliques.stride;
     double cost[1] = {0};
@@ -151,7 +152,7 @@ static __global__ void sum_logarithms(struct device_cliques cliques) {
     write_block_sums<1, THREADS>(cost, cliques.partial);
 }
 
-/* A thread per variable and label. */
+/* One thread per variable and label. */
 static __global__ void find_extra(struct device_cliques cliques, const float *q, float *extra) {
     const size_t at = this_thread(), variable = at / cliques.stride, label = at % cliques.stride;
     if (variable >= cliques.variables)
@@ -221,7 +222,7 @@ static __global__ void sum_parts(struct device_cliques cliques) {
         const double vertex_h = sum_of_pieces(cliques, clique, label);
         cliques.vertex_h[at] = vertex_h;
         if (label < cliques.labels) {
-            parts[DCRF_QP_OBJECTIVE] = label > 0 ? -1 : 0; /* the constant, M - 1 */
+            parts[DCRF_QP_OBJECTIVE] = label > 0 ? -1 : 0; /* the constant -(M - 1) */
             dcrf_add_qp_terms(cliques.z[at], cliques.h[at], vertex_h, parts);
             for (int part = 0; part < DCRF_QP_PARTS; part++)
                 parts[part] *= cliques.costs[clique];

@@ -1,11 +1,11 @@
 /* The compatible mean field (dcrf/densecrf.h) on a device.
  *
- * Q <- softmax(-unary - message) is the update of mean_field.cu with the message for its field: the
- * operators are lattices one way (lattice.cuh), and their diagonals are not subtracted. All labels
- * are always filtered. What is here turns the planes of the caller into rows and back, and sums up
+ * Q <- softmax(-unary - message) is the update of mean_field.cu with the message as its field: the
+ * operators are single-pass lattices (lattice.cuh), and their diagonals are not subtracted. All
+ * labels are always filtered. This file converts the caller's planes to rows and back, and computes
  * the objective.
  *
- * Several threads may run objects of one device; each call has its turn until it is done. */
+ * Several threads may use objects on one device; each call holds the device until it is done. */
 #include "backend/cuda/compat.cuh"
 #include "backend/cuda/iterate.cuh"
 #include "backend/cuda/sums.cuh"
@@ -20,14 +20,14 @@ struct dcrf_backend_compat {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
     float *unary;    /* rows */
-    unsigned *wrong; /* is 1 where a number is not finite */
-    double *partial; /* sums of blocks, and of all */
+    unsigned *wrong; /* 1 if a number is not finite */
+    double *partial; /* block sums, and the total */
     dcrf_backend_iterate *it;
 };
 
 /* ---- planes and rows ------------------------------------------------------------------------ */
 
-/* What struct dcrf_backend_places has, on the device. */
+/* struct dcrf_backend_places with arrays on the device. */
 struct places {
     struct dcrf_backend_places there;
     size_t variables;
@@ -35,7 +35,7 @@ struct places {
     float largest;           /* numbers are clipped to it */
 };
 
-/* One thread per place; rows are written by fours, and zeros after the labels. */
+/* One thread per place; rows are written four floats at a time and padded with zeros. */
 static __global__ void places_to_rows(struct places p, float4 *rows, unsigned *wrong) {
     const size_t place = this_thread(), lanes = p.there.lanes;
     if (place >= p.variables)
@@ -68,7 +68,7 @@ static __global__ void rows_to_planes(const float *rows, size_t variables, uint3
     }
 }
 
-/* Numbers of the host into rows. Are all of them finite? */
+/* Convert numbers on the host to rows, and check that all are finite. */
 static dcrf_status load(dcrf_backend_compat *compat, const struct dcrf_backend_places *given,
                         float largest, float *rows, bool *are_finite, dcrf_error *error) {
     dcrf_backend_device *device = compat->device;
@@ -105,7 +105,7 @@ static dcrf_status load(dcrf_backend_compat *compat, const struct dcrf_backend_p
     return status;
 }
 
-/* Rows to planes of the host. */
+/* Convert rows to planes on the host. */
 static dcrf_status store(dcrf_backend_compat *compat, const float *rows, float least, float *planes,
                          dcrf_error *error) {
     dcrf_backend_device *device = compat->device;
@@ -246,7 +246,7 @@ static dcrf_status compat_get_unary(dcrf_backend_compat *compat, float *planes, 
 
 /* ---- updates -------------------------------------------------------------------------------- */
 
-/* After an update, where somebody wants to know. */
+/* Call the callback, if any, after an update. */
 static dcrf_status tell(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *run,
                         size_t updates, dcrf_error *error) {
     if (!run->after)
@@ -342,7 +342,7 @@ static dcrf_status compat_divergence(dcrf_backend_compat *compat, const float *q
                                         sizeof *divergence, error);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- methods -------------------------------------------------------------------------------- */
 
 static dcrf_status compat_operator_new(dcrf_operator **out, dcrf_backend_device *device,
                                        const struct dcrf_features *features, bool has_origin,

@@ -1,4 +1,4 @@
-/* The compatible mean field on a device, as backend/backend.h describes it. */
+/* The compatible mean field on a device: see backend/backend.h. */
 #ifndef DCRF_BACKEND_CUDA_COMPAT_CUH
 #define DCRF_BACKEND_CUDA_COMPAT_CUH
 

@@ -1,4 +1,4 @@
-/* Devices: which there are, opening one and keeping it. */
+/* Devices: listing, opening and caching them. */
 #include "backend/cuda/device.cuh"
 
 #include <cstdarg>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-/* The oldest devices that the kernels are compiled for. */
+/* The lowest compute capability that the kernels are compiled for. */
 #define LEAST_MAJOR 8
 
 dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...) {
@@ -23,12 +23,12 @@ dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
 dcrf_status check(cudaError_t result, const char *what, dcrf_error *error) {
     if (result == cudaSuccess)
         return DCRF_OK;
-    cudaGetLastError(); /* an error that can be survived must not be found by the next call */
+    cudaGetLastError(); /* clear a recoverable error, or the next call would report it */
     return fail(error, DCRF_ERROR_DEVICE, "the GPU failed at %s: %s", what,
                 cudaGetErrorString(result));
 }
 
-/* ---- which there are ------------------------------------------------------------------------ */
+/* ---- listing -------------------------------------------------------------------------------- */
 
 dcrf_status device_count(size_t *count, dcrf_error *error) {
     int found = 0, driver = 0, runtime = 0;
@@ -73,8 +73,8 @@ dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *er
 
 /* ---- opening one ---------------------------------------------------------------------------- */
 
-/* What is freed stays in the pool: the next plan takes it from there. But no stream waits for
- * another one in order to have its memory: the pool grows instead. */
+/* Freed memory stays in the pool for the next plan. But streams never wait for each other to reuse
+ * memory: the pool grows instead. */
 static dcrf_status keep_memory(size_t index, dcrf_error *error) {
     cudaMemPool_t pool;
     unsigned long long all = ~0ull;
@@ -226,7 +226,7 @@ dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *err
     return status;
 }
 
-/* Another thread may free the last thing that is on a device. */
+/* Atomic: any thread may free the last object on a device. */
 void device_hold(dcrf_backend_device *device) {
     __atomic_add_fetch(&device->holders, 1, __ATOMIC_RELAXED);
 }

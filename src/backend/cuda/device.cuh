@@ -1,36 +1,36 @@
-/* What the files of libdcrf-cuda share: errors, the opened device, memory on it, and operators.
+/* Declarations shared by all of libdcrf-cuda: errors, devices, device memory, and operators.
  *
- *   device.cu      devices: which there are, opening one and keeping it
- *   memory.cu      memory on a device, and copies from and to the host
- *   arrays.cu      arrays of the caller's: views of the host's and the device's memory
- *   infer.cu       mean field from arrays of the caller's to arrays of the caller's
- *   operator.cu    making operators, and what all kinds of them share
- *   disagreement.cu  what a labelling costs
+ *   device.cu      listing, opening and caching devices
+ *   memory.cu      device memory, and copies to and from the host
+ *   arrays.cu      the caller's arrays: views of host and device memory
+ *   infer.cu       mean field directly on the caller's arrays
+ *   operator.cu    making operators, and code common to all kinds
+ *   disagreement.cu  the pairwise cost of a labelling
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
- *   lattice_codes.cu  its points: codes of vertices, and weights
+ *   lattice_codes.cu  its points: vertex codes and weights
  *   lattice_normalize.cu  its normalization and calibration
  *   lattice_apply.cu  splat, blur and slice, and the ordered filter
  *   lattice_proof.cu  the diagonal, and everything in double
  *   row_sums.cu    row sums and scales of any operator
- *   ordered.cu     what the ordered filters of lattice and grid share
+ *   ordered.cu     the part of the ordered filter common to lattice and grid
  *   grid.cu        the separable Gaussian of spatial kernels
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
- *   messages.cu    what the kernels of a model say together
- *   labels.cu      the labels of the largest marginals
+ *   messages.cu    the combined messages of a model's kernels
+ *   labels.cu      the label of the largest marginal of each variable
  *   cliques.cu     sums over the members of cliques
- *   iterate.cu     marginals and their model: what mean field and QP share
+ *   iterate.cu     marginals and their model, shared by mean field and QP
  *   mean_field.cu  mean field
  *   compat.cu      the compatible mean field
  *   qp.cu          the QP relaxation
  *   flow.cu        the potential flow
- *   moves.cu       the moves that polish a labelling: fields, energies, merges
+ *   moves.cu       local-search moves on a labelling: fields, energies, merges
  *   moves_change.cu, moves_cliques.cu  changes of variables and cliques
  *   lp.cu          the LP by Huber continuation
  *   lp_rows.cu, lp_search.cu, lp_cliques.cu  its work on rows, its line search, its cliques
  *
- * All work of a device goes through one stream, so what was asked for first is done first; a call
- * that gives the host something waits for it. Results do not depend on timing: no sum of floats is
- * made by atomics. */
+ * All work on a device goes through one stream and so runs in the order in which it was submitted;
+ * a call that returns data to the host waits for it. Results do not depend on timing: no
+ * floating-point sum uses atomics. */
 #ifndef DCRF_BACKEND_CUDA_DEVICE_CUH
 #define DCRF_BACKEND_CUDA_DEVICE_CUH
 
@@ -41,14 +41,14 @@
 #include <pthread.h>
 #include <vector>
 
-/* Most kernels have one thread per item, in blocks of this many. */
+/* Threads per block; most kernels have one thread per item. */
 #define THREADS 256
 
 static inline unsigned blocks_for(size_t count) {
     return (unsigned)((count + THREADS - 1) / THREADS);
 }
 
-/* dcrf_padded, which is not in this library. */
+/* The same as dcrf_padded, which is not part of this library. */
 static inline size_t padded_channels(size_t channels) {
     return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
                                          : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
@@ -60,43 +60,43 @@ static __device__ inline size_t this_thread() {
 }
 #endif
 
-/* Write an error as dcrf_fail does, which is not in this library. */
+/* The same as dcrf_fail, which is not part of this library. */
 dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* DCRF_OK, or the error that CUDA gave for `what` ("the plan of a lattice"). */
+/* DCRF_OK, or an error that names `what` ("the plan of a lattice") and CUDA's message. */
 dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
 
-/* Pinned memory of the host that copies go through: while one half is on its way, the other one is
- * filled or read. */
+/* A pinned host buffer for copies: while one half is being transferred, the other is filled or
+ * read. */
 #define STAGE_BYTES ((size_t)1 << 20)
 struct stage {
     char *half[2];
-    cudaEvent_t sent[2]; /* after the last copy from or to it */
+    cudaEvent_t sent[2]; /* recorded after the last copy to or from it */
     unsigned current;
     size_t used; /* of the current half */
 };
 
-/* Counted: operators and methods hold the device that they are on. What was dropped is kept for the
- * next one who opens it: streams and pinned memory are slow to make, and freeing pinned memory
- * waits for everything that runs on the device. */
+/* Reference-counted: operators and methods hold their device. A device without holders is cached
+ * for the next open: streams and pinned memory are slow to create, and freeing pinned memory waits
+ * for all work on the device. */
 struct dcrf_backend_device {
     size_t index;
     size_t holders;
-    cudaStream_t stream; /* its own, or for a time the caller's */
+    cudaStream_t stream; /* own_stream, or temporarily the caller's */
     cudaStream_t own_stream;
-    cudaStream_t side; /* for what may run beside, between two events */
+    cudaStream_t side; /* for concurrent work: see device_beside */
     cudaEvent_t forked, joined;
-    double *few; /* pinned memory of the host, for a few numbers on their way there */
+    double *few; /* pinned host memory for small downloads */
     struct stage stage;
     int multiprocessors;
     pthread_mutex_t turn; /* see device_turn */
     dcrf_backend_device *next_idle;
 };
 
-/* A device has one user at a time, except for operators: a plan may be used with the workspace of
- * another thread while the one that made it is at work. So the operators' methods, copies, and
- * whatever changes or records the stream lock the device. The lock is recursive. */
+/* A device has one user at a time, except for operators: another thread may use a plan, with its
+ * own workspace, while the thread that made it is working. So the operators' methods, copies, and
+ * everything that changes or captures the stream lock the device. The lock is recursive. */
 class device_turn {
   public:
     explicit device_turn(dcrf_backend_device *taken) : device(taken) {
@@ -117,10 +117,10 @@ class device_turn {
 void device_hold(dcrf_backend_device *device);
 void device_drop(dcrf_backend_device *device);
 
-/* Make the device current for this thread; every entry from outside begins with it. */
+/* Make the device current for this thread; every entry point calls this first. */
 dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error);
 
-/* Memory on the device, from its pool; freed in the order of the stream. NULL is fine for free. */
+/* Device memory from its pool, freed in stream order. Releasing NULL is a no-op. */
 dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
                         const char *what, dcrf_error *error);
 void device_release(dcrf_backend_device *device, void *memory);
@@ -134,8 +134,8 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
     return status;
 }
 
-/* What `work` puts into the device's stream goes to the side stream: it may run beside what comes
- * after, until device_join. One at a time. */
+/* Redirects what `work` launches to the side stream, where it may run concurrently with later work,
+ * until device_join. Does not nest. */
 template <typename WORK>
 dcrf_status device_beside(dcrf_backend_device *device, WORK work, dcrf_error *error) {
     const device_turn turn(device);
@@ -156,14 +156,14 @@ static inline dcrf_status device_join(dcrf_backend_device *device, dcrf_error *e
     return check(cudaStreamWaitEvent(device->stream, device->joined, 0), "a fork", error);
 }
 
-/* Copy between the host and the device. Both come back when the host's array can be used again, or
- * read; an upload may not have reached the device by then. Copies from and to memory that is not
- * pinned go through the stage: the driver's own way there is one for all threads. */
+/* Copy between host and device. Both return once the host array may be reused or read; an upload
+ * may not have reached the device by then. Copies of pageable memory go through the stage, because
+ * the driver's own staging is shared by all threads. */
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error);
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                             dcrf_error *error);
-/* Several arrays, in the order of their memory on the device; small ones come together. */
+/* Several arrays, in ascending order of device address; small ones are transferred together. */
 struct download {
     char *to;
     const char *from;
@@ -174,63 +174,65 @@ dcrf_status device_download_each(dcrf_backend_device *device, const struct downl
 
 struct ordered_group; /* ordered.cuh */
 
-/* An operator on the device. `apply_on_device` works on arrays of the device and only puts work
- * into the stream; the methods of dcrf_operator move arrays of the host around it. */
+/* An operator on the device. `apply_on_device` works on device arrays and only enqueues work; the
+ * methods of dcrf_operator wrap it with copies from and to host arrays. */
 struct device_operator {
-    dcrf_operator base; /* its scale stays NULL: see `scales`; base.device is `device` */
+    dcrf_operator base; /* base.scale stays NULL: see `scales`; base.device is `device` */
     dcrf_backend_device *device;
     dcrf_status (*apply_on_device)(struct device_operator *op,
                                    const struct dcrf_application *application, dcrf_error *error);
-    /* The ordered filter of some channels, in the same way; NULL: the kind has the line itself. */
+    /* Likewise for the ordered filter of some channels; NULL: this kind has the clipped line
+     * instead. */
     dcrf_status (*ordered_on_device)(struct device_operator *op, const struct ordered_group *group,
                                      dcrf_error *error);
-    /* The clipped line, in float and in double (rows of `channels`), in the same way; NULL: the
-     * kind has the ordered filter only. */
+    /* Likewise for the clipped line, in float and in double (rows of `channels`); NULL: this kind
+     * has only the ordered filter. */
     dcrf_status (*line_on_device)(struct device_operator *op, const struct dcrf_line *line,
                                   dcrf_error *error);
     dcrf_status (*line_double_on_device)(struct device_operator *op, const struct dcrf_line *line,
                                          double *out, dcrf_error *error);
-    /* Rows of `channels` doubles, in the same way. */
+    /* Likewise for rows of `channels` doubles. */
     dcrf_status (*apply_double_on_device)(struct device_operator *op, const double *in, double *out,
                                           size_t channels, dcrf_error *error);
-    /* The diagonal, in the same way; NULL: by the method of dcrf_operator, through the host. */
+    /* Likewise for the diagonal; NULL: use the method of dcrf_operator, through the host. */
     dcrf_status (*diagonal_on_device)(struct device_operator *op, float *out, dcrf_error *error);
-    float *scales;   /* on the device: of the symmetric normalization; NULL without it */
-    float *in, *out; /* on the device: blocks for arrays of the host */
+    float *scales;   /* on the device: scales of the symmetric normalization, or NULL */
+    float *in, *out; /* on the device: copies of host arrays */
     size_t block_floats;
 };
 
-/* For the methods of an operator: rows of `stride` floats from the host to op->in, room for as many
- * in op->out, and op->out back. */
+/* For the methods of an operator: copy rows of `stride` floats from the host to op->in and make
+ * op->out at least as large; copy op->out back to the host. */
 dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
                             dcrf_error *error);
 dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
                               dcrf_error *error);
-/* out = factor K in of host arrays, by apply_on_device; the `apply` of every kind. */
+/* The `apply_double` and `apply` of every kind: out = factor K in on host arrays, by the methods
+ * for device arrays. */
 dcrf_status operator_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const double *in, double *out, size_t channels,
                                   dcrf_error *error);
 dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_application *application, dcrf_error *error);
-/* sum_ab K_ab [x_a != x_b] of a labelling of the host; the `disagreement` of every kind. */
+/* sum_ab K_ab [x_a != x_b] of a labelling on the host; the `disagreement` of every kind. */
 dcrf_status operator_disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const uint16_t *labels, bool in_double, double *sum,
                                   dcrf_error *error);
-/* The `disagreements` of the table. */
+/* The `disagreements` method of the backend. */
 dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
                                     const uint16_t *labels, const uint16_t *place_of,
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error);
-/* The same for labels that are on the device, not for their places. */
+/* The same for labels on the device; place_of is still a host array. */
 dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
                                 const uint16_t *labels, const uint16_t *place_of,
                                 size_t label_count, size_t place_count, double *sums,
                                 dcrf_error *error);
-/* K 1 in rows of DCRF_NARROW_LANES floats, of which the first counts: on the device, the caller's
- * to release. And op->scales = diag(K 1)^-1/2 from them. */
+/* K 1 as the first column of rows of DCRF_NARROW_LANES floats, on the device; the caller releases
+ * it. operator_make_scales then sets op->scales = diag(K 1)^-1/2. */
 dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error);
 dcrf_status operator_make_scales(struct device_operator *op, const float *sums, dcrf_error *error);
-/* Release what is in struct device_operator, and drop the device. */
+/* Release the members of struct device_operator, and drop the device. */
 void operator_clear(struct device_operator *op);
 
 /* The operators, normalized or calibrated. */
@@ -240,7 +242,7 @@ dcrf_status lattice_new(struct device_operator **op, dcrf_backend_device *device
 dcrf_status lattice_new_compatible(struct device_operator **op, dcrf_backend_device *device,
                                    const struct dcrf_features *features, bool has_origin,
                                    dcrf_densecrf_normalization normalization, dcrf_error *error);
-/* See the table. */
+/* See backend/backend.h. */
 dcrf_status lattice_of_rows(dcrf_operator **op, dcrf_backend_device *device, const float *rows,
                             size_t variables, size_t dimension, size_t pictures, bool is_symmetric,
                             bool is_waiting, dcrf_error *error);
@@ -251,35 +253,35 @@ dcrf_status exact_new(struct device_operator **op, dcrf_backend_device *device,
                       const struct dcrf_features *features, dcrf_normalization normalization,
                       dcrf_error *error);
 
-/* The labels of the largest marginals of a block of the device, the first of equals, to the host.
- */
+/* Download the label of the largest marginal of each row of a device block; ties go to the
+ * first. */
 dcrf_status labels_download(dcrf_backend_device *device, const float *marginals, size_t variables,
                             size_t labels, size_t stride, uint16_t *out, dcrf_error *error);
 
-/* ---- arrays of the caller's ------------------------------------------------------------------ */
+/* ---- the caller's arrays --------------------------------------------------------------------- */
 
-/* The device whose memory this is; SIZE_MAX: it is the host's. */
+/* Which device this memory belongs to; SIZE_MAX: the host. */
 dcrf_status array_find(const void *data, size_t *index, dcrf_error *error);
 
-/* The bytes from the lowest element of a view over a grid to the end of the highest, and how far
- * the lowest is from view->data. */
+/* The number of bytes from the lowest element of a view over a grid to the end of the highest, and
+ * the offset of the lowest from view->data. */
 size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest);
 
-/* Views of the elements of arrays of pictures over a grid, for kernels: of the arrays themselves,
- * or of copies of those that are on the host. */
+/* Per-picture views for kernels: of the caller's arrays where they are on the device, else of
+ * device copies. */
 struct views_there {
     dcrf_view *views = nullptr; /* on the device, one per picture */
     char *copies = nullptr;
-    std::vector<struct download> arrays; /* those of the host, with their copies */
+    std::vector<struct download> arrays; /* host arrays and their copies */
 };
-/* With what the arrays hold, or without it. On failure too there may be something to release. */
+/* Copies the contents of host arrays only if are_read. Call views_release even after failure. */
 dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
                          const dcrf_grid *grid, bool are_read, struct views_there *there,
                          const char *what, dcrf_error *error);
 void views_release(dcrf_backend_device *device, struct views_there *there);
 
 #ifdef __CUDACC__
-/* Where the first channel of a variable is, with the variables of pictures one after the other. */
+/* The address of a variable's first channel; variables are numbered picture after picture. */
 static __device__ inline const char *view_row(const dcrf_view *views, size_t picture_variables,
                                               const dcrf_grid &grid, size_t variable,
                                               dcrf_view &view) {
@@ -314,8 +316,8 @@ static __device__ inline double view_element(const char *at, dcrf_type type) {
 }
 #endif
 
-/* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats,
- * and so many rows of zeros. */
+/* Feature rows as dcrf_features_row computes them, on the device: variables x dimension floats,
+ * followed by zero_rows rows of zeros. */
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
                             size_t zero_rows, float **rows, dcrf_error *error);
 

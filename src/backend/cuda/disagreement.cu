@@ -1,10 +1,10 @@
-/* What a labelling costs under some kernels,
+/* The pairwise cost of a labelling under some kernels,
  *
  *   sum_ab K_ab [x_a != x_b] = sum_a sum_{j != x_a} (K Y)_aj,   Y_bj = [x_b = j],
  *
- * without a block of the host: the labels go to the device and one number per kernel comes back.
- * Labels that do not occur are left out, the others are taken SOME at a time. The first kernel is
- * filtered beside the others. */
+ * without a block on the host: the labels go to the device and one number per kernel comes back.
+ * Labels that do not occur are skipped, the others are processed SOME at a time. The first kernel
+ * is filtered concurrently with the others. */
 #include "backend/cuda/sums.cuh"
 
 #include <new>
@@ -19,11 +19,11 @@ struct disagreement {
     dcrf_backend_device *device;
     size_t variables;
     const uint16_t *labels;
-    uint16_t *own_labels; /* the same; NULL where they are the caller's */
+    uint16_t *own_labels; /* the same, or NULL if they are the caller's */
     uint16_t *place_of;
-    float *indicators, *filtered[2]; /* of the first kernel and of the others */
+    float *indicators, *filtered[2]; /* for the first kernel and for the others */
     double *partial[2];              /* likewise */
-    double *sums;                    /* of each SOME labels and kernel */
+    double *sums;                    /* per pass and kernel */
 };
 
 /* Some labels that occur: those with the places first .. first + count - 1. */
@@ -33,7 +33,7 @@ struct some_labels {
     uint32_t first, count, stride;
 };
 
-/* Rows of `stride` floats with a one at the variable's label, where it is among them. */
+/* Rows of `stride` floats with a one at the variable's label, if it is among these. */
 static __global__ void make_indicators(struct some_labels some, float *block) {
     const size_t i = this_thread();
     if (i < some.variables * some.stride)
@@ -80,7 +80,7 @@ static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, b
                                       d->variables * sizeof *labels, error);
 }
 
-/* Of one kernel; `side` is whose memory it uses. */
+/* For one kernel; `side` selects the buffers. */
 static dcrf_status sum_kernel(struct device_operator *op, const struct disagreement *d,
                               const struct some_labels &some, int side, double *sum,
                               dcrf_error *error) {
@@ -149,7 +149,7 @@ static dcrf_status sum_in_float(struct device_operator *const *operators, size_t
     return status;
 }
 
-/* A plain exception must not leave the library. */
+/* C++ exceptions must not leave the library. */
 #define WITHOUT_MEMORY fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT)
 
 dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,

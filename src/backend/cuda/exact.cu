@@ -1,9 +1,9 @@
-/* The exact operator on the device: making it, its methods, and what is known of its errors.
+/* The exact operator on the device: construction, methods, and error bounds.
  *
- * Errors are stated as filter/exact/exact.c states them, in units of 2^-24 of the row sum. A kernel
- * value has the error of its exponent (dsp/pairs.h) and that of the device's power,
- * POWER_ROUNDINGS; what the values make of a row is in `row_roundings`. To them come those of the
- * sums: exact_product.cu and exact_line.cu. */
+ * As in filter/exact/exact.c, errors are in units of 2^-24 of the row sum. A kernel value has the
+ * error of its exponent (dsp/pairs.h) and that of the device's exp2, POWER_ROUNDINGS;
+ * `row_roundings` bounds their effect on a row. The errors of the sums come on top: see
+ * exact_product.cu and exact_line.cu. */
 #include "backend/cuda/exact.cuh"
 
 #include "dsp/dsp.h"
@@ -14,13 +14,13 @@
 
 /* 2^-22 (exact_tensor.cuh). */
 #define POWER_ROUNDINGS 4
-/* Of a part and of the whole. */
+/* Rounding of a part and of the total. */
 #define RESULT_ROUNDINGS 2
 #define WHAT "an exact operator"
-/* Enough blocks to keep every device busy to the end, and not too many sums of parts. */
+/* Enough blocks to keep any device busy to the end, without too many partial sums. */
 #define WANTED_BLOCKS 8192
 #define MOST_PARTS 32
-#define LEAST_TILES 4 /* of a part */
+#define LEAST_TILES 4 /* per part */
 
 static struct exact_operator *exact_of(const dcrf_operator *base) {
     return (struct exact_operator *)base;
@@ -28,24 +28,24 @@ static struct exact_operator *exact_of(const dcrf_operator *base) {
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* The roundings of a kernel value that is exp(-exponent). */
+/* The rounding error of a kernel value exp(-exponent). */
 static double value_roundings(const struct exact_operator *op, double exponent) {
     const struct exact_metric *metric = &op->metric;
     const double per_exponent =
         op->has_exact_squares ? metric->groups + 1 : metric->largest_group + metric->groups + 3;
-    /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
+    /* |f - (float)f| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
     return POWER_ROUNDINGS + exponent * per_exponent +
            op->rounded_features * 0x1p24 * (2 * exponent + 1);
 }
 
-/* Values and sums in double, with the pairs that are left out there; and the scales. */
+/* Relative error of sums in double, including the pairs left out there; doubled for the scales. */
 #define ERROR_OF_DOUBLES 0x1p-40
 static double double_error(const dcrf_operator *base) {
     return ERROR_OF_DOUBLES * (exact_of(base)->is_normalized ? 2 : 1);
 }
 
-/* The effect of the errors of the kernel values on a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x).
- * The sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. */
+/* The effect of the kernel values' errors on a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
+ * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. */
 static double row_roundings(const struct exact_operator *op) {
     const double n = (double)op->base.base.variables;
     return value_roundings(op, fmax(1, log(n / op->least_row_sum))) + ERROR_OF_DOUBLES * 0x1p24;
@@ -55,13 +55,13 @@ static size_t line_roundings(const dcrf_operator *base) {
     return (size_t)ceil(row_roundings(exact_of(base)) + exact_line_roundings());
 }
 
-/* The 2^-40 of a kernel value and 2^-39 of the largest value s_b y_b that exact_product.cu can
- * lose.
+/* The absolute errors of exact_product.cu: up to 2^-40 per kernel value, and 2^-39 of the largest
+ * s_b y_b.
  *
- * The first makes 2^-40 sum_b s_b, next to (K s)_a. Where s = 1 that is at least the least row sum.
- * Where s_b = R_b^-1/2, R_b <= N, it is at least s_a and at least R_a N^-1/2, and one of
- * R^-1/2, R N^-1/2 is at least N^-1/6. The second makes 2^-39 R_a, next to
- * (K s)_a >= R_a min s >= R_a N^-1/2. */
+ * The first adds up to 2^-40 sum_b s_b, relative to (K s)_a. If s = 1, (K s)_a is at least the
+ * least row sum. If s_b = R_b^-1/2, R_b <= N, it is at least s_a and at least R_a N^-1/2, and one
+ * of R^-1/2, R N^-1/2 is at least N^-1/6. The second adds up to 2^-39 R_a, relative to (K s)_a >=
+ * R_a min s >= R_a N^-1/2. */
 static double lost_roundings(const struct exact_operator *op) {
     const double n = (double)op->base.base.variables;
     const double least = op->is_normalized ? pow(n, -1.0 / 6) : op->least_row_sum;
@@ -74,14 +74,14 @@ size_t exact_apply_roundings(const struct exact_operator *op) {
            RESULT_ROUNDINGS;
 }
 
-/* The sign is a line. A table is a product and then F between two nodes with four roundings and a
- * sum over the bins. */
+/* The sign uses a line. A table uses a product, then F interpolated between two nodes (four
+ * roundings) and a sum over the bins. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
     const size_t line = line_roundings(base), product = exact_apply_roundings(exact_of(base));
     return (line > product ? line : product) + bins + 4;
 }
 
-/* ---- arrays of the host --------------------------------------------------------------------- */
+/* ---- host arrays ---------------------------------------------------------------------------- */
 
 static dcrf_status apply_on_device(struct device_operator *op,
                                    const struct dcrf_application *application, dcrf_error *error) {
@@ -99,7 +99,7 @@ static dcrf_status line_double_on_device(struct device_operator *op, const struc
                              line->channels, error);
 }
 
-/* Rows that are not wanted stay as they are, so they do not come back. */
+/* Copy only the wanted rows to the result; the others keep their values. */
 static dcrf_status download_wanted(struct device_operator *op, const struct dcrf_line *line,
                                    dcrf_error *error) {
     const size_t n = op->base.variables;
@@ -118,7 +118,7 @@ static dcrf_status line(const dcrf_operator *base, dcrf_workspace *workspace,
     const device_turn turn(op->base.device);
     struct device_operator *device_op = &op->base;
     dcrf_status status = operator_upload(device_op, line->y, line->stride, error);
-    if (status == DCRF_OK && line->stride > line->channels) /* so that padding is something */
+    if (status == DCRF_OK && line->stride > line->channels) /* so that padding is defined */
         status =
             check(cudaMemsetAsync(device_op->out, 0, base->variables * line->stride * sizeof(float),
                                   device_op->device->stream),
@@ -171,12 +171,12 @@ static dcrf_status apply_double_on_device(struct device_operator *op, const doub
 /* ---- the ordered filter with bins ----------------------------------------------------------- */
 
 /* As filter/exact/exact_ordered.c: the sign of bin[b] - bin[a] is their difference, clipped. A
- * table that is interpolated between nodes is bilinear: out_a = sum_hk hat_h(a) F_hk (K hat_k)_a
- * with the hat functions of the nodes, one for each variable's two neighbours. */
+ * table interpolated between nodes is bilinear: out_a = sum_hk hat_h(a) F_hk (K hat_k)_a with the
+ * hat functions of the nodes, of which at most two are nonzero per variable. */
 struct bins {
     const uint8_t *bin;
     const float *fraction, *table;
-    size_t variables, count, stride; /* of bins in a row */
+    size_t variables, count, stride; /* stride: of a row of bins */
 };
 
 static __global__ void fill_bins(bins b, float *y) {
@@ -208,7 +208,7 @@ static __global__ void read_hats(bins b, const float *seen, float *out) {
     out[a] = (float)sum;
 }
 
-/* Arrays of the device, the result in `out`. */
+/* Device arrays; the result goes to `out`. */
 static dcrf_status filter_bins(struct exact_operator *op, const struct bins *b, float *out,
                                dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
@@ -285,7 +285,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
 
 /* ---- what is left out, and the diagonal ----------------------------------------------------- */
 
-/* By the boxes, and for floats what only the doubles have, which is simply summed up. */
+/* The bound from the boxes, plus, for float, the sum of the pairs that count only in double. */
 static __global__ void add_mass(const uint32_t *order, const double *box_mass, const double *sums,
                                 size_t variables, double *mass) {
     const size_t place = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
@@ -352,7 +352,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
     return status;
 }
 
-/* ---- making it ------------------------------------------------------------------------------ */
+/* ---- construction --------------------------------------------------------------------------- */
 
 static void free_exact(dcrf_operator *base) {
     struct exact_operator *op = exact_of(base);
@@ -394,8 +394,8 @@ static double factor_of(const struct dcrf_features *features, size_t i) {
                               : features->channel_factor[i - features->axes];
 }
 
-/* Features with the same sigma become a group. Numbers are scaled such that sigma is between 1 and
- * 2, so that no square overflows that matters. */
+/* Features with the same sigma become a group. Values are scaled by a power of two so that no
+ * relevant square overflows. */
 static void arrange(const struct dcrf_features *features, struct exact_metric *metric,
                     struct exact_arrangement *arrangement) {
     bool is_taken[DCRF_MAX_FEATURES] = {};

@@ -2,20 +2,19 @@
  *
  *   (K v)_a = s_a sum_b exp(-|f_a - f_b|^2 / 2) s_b v_b
  *
- * over all pairs of variables but those that are too far apart to matter, as in
- * filter/exact/exact.h.
+ * over all pairs of variables except those too far apart to matter, as in filter/exact/exact.h.
  *
- *   exact.cu         the operator: making it, its methods, and what is known of its errors
- *   exact_order.cu   tiles of variables that are near each other, by sorting
- *   exact_near.cu    which pairs of tiles count, and how much is left out at most
- *   exact_digits.cu  features that are whole numbers, for distances by tensor cores
+ *   exact.cu         the operator: construction, methods, and error bounds
+ *   exact_order.cu   tiles of nearby variables, by sorting
+ *   exact_near.cu    which pairs of tiles count, and a bound on what is left out
+ *   exact_digits.cu  integer features as digits, for distances by tensor cores
  *   exact_product.cu products in float, by tensor cores (exact_tensor.cuh)
  *   exact_line.cu    the clipped line in float
  *   exact_double.cu  sums over the pairs in double: row sums, proofs
  *
- * A tile is EXACT_TILE variables that are next to each other in the order. A block of threads works
+ * A tile is EXACT_TILE consecutive variables in the order of exact_order.cu. A thread block works
  * on the rows of one tile and a part of the tiles that count for it, so every sum has one owner;
- * the parts are added up afterwards in their order. */
+ * the parts are added afterwards, in order. */
 #ifndef DCRF_BACKEND_CUDA_EXACT_CUH
 #define DCRF_BACKEND_CUDA_EXACT_CUH
 
@@ -24,14 +23,14 @@
 #include <stdint.h>
 
 #define EXACT_TILE 64
-/* Channels that go through the pairs together, in float and in double. */
+/* Channels per pass over the pairs, in float and in double. */
 #define EXACT_CHANNELS 32
 #define EXACT_CHANNELS_DOUBLE 8
-/* Groups of features that digits can hold, at most: exact_digits.cu. */
+/* The most groups of features that digits can represent: exact_digits.cu. */
 #define EXACT_DIGIT_GROUPS 2
 
 /* |f_a - f_b|^2 / 2 in units of ln 2: the sum over groups of features with the same sigma of a
- * weight times the sum of squares. The features of a group are next to each other. */
+ * weight times the sum of squares. The features of a group are consecutive. */
 struct exact_metric {
     int features, groups, largest_group;
     uint32_t ends;                   /* bit i: feature i is the last of its group */
@@ -39,9 +38,9 @@ struct exact_metric {
     double weight_double[DCRF_MAX_FEATURES];
 };
 
-/* Where the features of a kernel went: the operator's feature k is number feature[k] of the
- * caller's, times unit[k], a power of two. The box of a tile is in units in which the kernel is
- * 2^-distance^2: root[k] has them. */
+/* How the features of a kernel were rearranged: the operator's feature k is the caller's feature[k]
+ * times unit[k], a power of two. root[k] converts it to the units of the tiles' boxes, in which the
+ * kernel is 2^-distance^2. */
 struct exact_arrangement {
     int feature[DCRF_MAX_FEATURES];
     double unit[DCRF_MAX_FEATURES];
@@ -56,8 +55,8 @@ struct exact_operator {
     struct exact_metric metric;
     unsigned tiles;
     unsigned parts; /* into which the tiles that count for a tile are cut */
-    /* Of the places, tile after tile; the last variable again beyond the end. All arrays are on the
-     * device. */
+    /* All arrays are on the device. Places are numbered tile after tile; those beyond the end
+     * repeat the last variable. */
     uint32_t *order;        /* place -> variable */
     double *features;       /* tiles x features x EXACT_TILE */
     float *features_single; /* the same, rounded */
@@ -70,19 +69,19 @@ struct exact_operator {
     uint32_t *near_begin; /* tiles + 1: where the list of a tile begins in `near` */
     uint32_t *near;       /* tiles that count in float, in ascending order */
     size_t near_pairs;    /* pairs of tiles there */
-    /* Whole numbers as digits, and the weights of their groups; no groups: there are no digits. */
+    /* Integer features as digits, and the weights of their groups; 0 groups: no digits. */
     int digit_groups;
     float digit_weight[EXACT_DIGIT_GROUPS];
     uint32_t *row_digits, *key_digits;
-    double rounded_features; /* |f - its float|, in units of sigma, at most */
+    double rounded_features; /* bound on |f - (float)f|, in units of sigma */
     bool has_exact_squares;  /* sums of squares of float features are not rounded */
     bool is_normalized;
     double least_row_sum; /* a lower bound */
     double sum_of_scales; /* an upper bound */
     /* Scratch memory for a pass over the pairs. */
-    float *keys, *rows; /* what the channels are for the keys and for the rows of the pairs */
+    float *keys, *rows; /* channels of the keys and of the rows of the pairs */
     float *partials;
-    double *line_sums; /* sums of the kernel values as the line has them */
+    double *line_sums; /* sums of the kernel values, as computed for the line */
     bool has_line_sums;
     unsigned *largest; /* of each channel */
     int *flag;
@@ -95,13 +94,15 @@ static inline size_t exact_places(const struct exact_operator *op) {
 /* op->order. */
 dcrf_status exact_order(struct exact_operator *op, const struct dcrf_features *features,
                         dcrf_error *error);
-/* op->features, features_single, box, and what their rounding means. */
+/* op->features, features_single, box, and the effect of rounding them. */
 dcrf_status exact_fill_features(struct exact_operator *op, const struct dcrf_features *features,
                                 const struct exact_arrangement *arrangement, dcrf_error *error);
 
-/* op->digit_groups, and the digits of a group for 16 rows or keys of a tile, in the order in which
- * the lanes of a warp have them: words[2 * lane + (8 rows further)] and, for all groups,
- * words[2 * groups * lane + 2 * group + (8 keys further)]. */
+/* op->digit_groups, and the digits of a group for 16 rows or keys of a tile, in the order of a
+ * warp's lanes:
+ *
+ *   words[2 * lane + (8 rows further)] and, for all groups,
+ *   words[2 * groups * lane + 2 * group + (8 keys further)]. */
 dcrf_status exact_fill_digits(struct exact_operator *op,
                               const struct exact_arrangement *arrangement, dcrf_error *error);
 __host__ __device__ inline size_t exact_row_digits(int groups, size_t tile, int group,
@@ -112,48 +113,49 @@ __host__ __device__ inline size_t exact_key_digits(int groups, size_t tile, unsi
     return (tile * (EXACT_TILE / 16) + sixteen) * 64 * groups;
 }
 
-/* op->limit and op->state by the boxes: which pairs count in double. Then by the row sums and what
- * two tiles give each other (`steps`, tiles x tiles): which count in float. */
+/* op->limit and op->state from the boxes: which pairs count in double. Then which pairs count in
+ * float, from the row sums and what two tiles contribute to each other (`steps`, tiles x tiles). */
 dcrf_status exact_find_near(struct exact_operator *op, dcrf_error *error);
 dcrf_status exact_refine(struct exact_operator *op, const uint8_t *steps, dcrf_error *error);
-/* mass[place] >= sum of K_ab over the pairs that do not even count in double: on the device. */
+/* mass[place] >= the sum of K_ab over the pairs left out even in double; on the device. */
 dcrf_status exact_box_mass(const struct exact_operator *op, double *mass, dcrf_error *error);
 
-/* The step of what a tile gives a row at most: exact_near.cu. */
+/* The step of an upper bound on what a tile contributes to a row: exact_near.cu. */
 #define EXACT_STEPS 255
 #define EXACT_STEPS_PER_BIT 4
 __device__ inline uint8_t exact_step(double mass) {
     if (!(mass > 0))
         return EXACT_STEPS;
-    /* Less a little for the logarithm's rounding. */
+    /* Slightly less, for the rounding error of the logarithm. */
     const double step = floor(-EXACT_STEPS_PER_BIT * log2(mass / EXACT_TILE) - 1e-9);
     return (uint8_t)(step < 0 ? 0 : step < EXACT_STEPS ? step : EXACT_STEPS);
 }
 
 /* op->row_sums, and the steps of all pairs that count in double. */
 dcrf_status exact_measure(struct exact_operator *op, uint8_t *steps, dcrf_error *error);
-/* Arrays of the device, rows of `channels` numbers. in = NULL: ones; in which states pairs count is
- * a mask of 1 << exact_state. */
+/* Device arrays, rows of `channels` numbers. in = NULL: all ones; bit s of `states`: include pairs
+ * in state s. */
 dcrf_status exact_apply_double(const struct exact_operator *op, const double *in, double *out,
                                size_t channels, unsigned states, dcrf_error *error);
 dcrf_status exact_line_double(const struct exact_operator *op, double epsilon, const float *y,
                               size_t stride, double *out, size_t channels, dcrf_error *error);
 
-/* In float; arrays of the device. They only put work into the stream. */
+/* In float, on device arrays. These only enqueue work. */
 dcrf_status exact_apply(struct exact_operator *op, const struct dcrf_application *application,
                         dcrf_error *error);
 dcrf_status exact_line(struct exact_operator *op, const struct dcrf_line *line, dcrf_error *error);
 /* op->line_sums. */
 dcrf_status exact_fill_line_sums(struct exact_operator *op, dcrf_error *error);
 
-/* Roundings that the sums add to those of the kernel values; of both together, and of the results:
- * |error of exact_apply| <= exact_apply_roundings * 2^-24 * row sum * largest |in| of a channel. */
+/* Rounding errors in units of 2^-24: what the sums of products and of lines add to those of the
+ * kernel values; and the total for products, including the rounding of the result: |error of
+ * exact_apply| <= exact_apply_roundings * 2^-24 * row sum * largest |in| of a channel. */
 double exact_product_roundings(const struct exact_operator *op);
 double exact_line_roundings(void);
 size_t exact_apply_roundings(const struct exact_operator *op);
 
-/* What y is multiplied by for the clipped line. The sign is the limit of narrow lines: differences
- * of floats times this are beyond 1, but for some below 1e-38. */
+/* What y is multiplied by for the clipped line. The sign is its limit as epsilon goes to 0:
+ * differences of floats times 2^126 exceed 1, except for some below 1e-38. */
 static inline double exact_line_factor(double epsilon) {
     return epsilon > 0 ? 1 / epsilon : 0x1p126;
 }

@@ -1,4 +1,4 @@
-/* Distances by tensor cores: features that are whole numbers, as digits.
+/* Squared distances by tensor cores, for integer features split into digits.
  *
  * |f_a - f_b|^2 = |f_a|^2 + |f_b|^2 - 2 f_a f_b of a group of at most four features is the inner
  * product of two vectors of eight 16-bit floats,
@@ -6,12 +6,12 @@
  *   of the row  f_1 .. f_4,         h_a,  l_a, 2048,  1
  *   of the key  -2 f_1 .. -2 f_4,  2048,    1,  h_b, l_b,      |f|^2 = 2048 h + l, l < 2048.
  *
- * Where has_exact_squares, |f|^2 <= 2^22 for the group. So f, -2 f, h and l have 11 bits each and
- * are exact, and the products are whole numbers whose magnitudes add up to at most
- * (|f_a| + |f_b|)^2 <= 2^24. Tensor cores align the summands to the largest and keep 24 bits of it
- * or more (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ
- * Computer Science 7, 2021): of whole numbers up to 2^24 nothing is lost, in whatever order they
- * are added up. The distance is exact, as it is by differences. */
+ * Where has_exact_squares, |f|^2 <= 2^22 for the group. So f, -2 f, h and l fit in 11 bits and are
+ * exact, and the products are integers whose magnitudes add up to at most (|f_a| + |f_b|)^2 <=
+ * 2^24. Tensor cores align the summands to the largest and keep 24 bits of it or more (Fasi,
+ * Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science
+ * 7, 2021): sums of integers up to 2^24 are exact in any order. So the squared distance is exact,
+ * as it is when computed from differences. */
 #include "backend/cuda/exact.cuh"
 #include "backend/cuda/exact_tensor.cuh"
 
@@ -30,7 +30,7 @@ struct digit_source {
     size_t places;
 };
 
-/* One thread for a place. */
+/* One thread per place. */
 static __global__ void fill_digits(digit_source from, uint32_t *rows, uint32_t *keys) {
     const size_t place = this_thread();
     if (place >= from.places)
@@ -61,7 +61,8 @@ static __global__ void fill_digits(digit_source from, uint32_t *rows, uint32_t *
     }
 }
 
-/* Weights are of whole numbers here; none is so large or small that it matters to the power. */
+/* The weights apply to integers here; units are limited so that no weight is too large or too small
+ * for exp2. */
 static bool has_digits(const struct exact_operator *op,
                        const struct exact_arrangement *arrangement) {
     const struct exact_metric *metric = &op->metric;

@@ -1,17 +1,17 @@
-/* Sums over the pairs in double: the row sums with what each tile gives another, and the products
- * and lines that proofs are made of.
+/* Sums over the pairs in double: the row sums with what each tile contributes to another, and the
+ * products and lines used by proofs.
  *
  * Features, values and sums are doubles; exp2 has an error of one unit in the last place (CUDA C++
- * Programming Guide, Mathematical Functions). A thread adds up EXACT_TILE / SLICES keys of a tile,
- * then the tiles of its part, so with at most 2^12 tiles in a part the relative error of a sum is
- * below 2^-40, with the 2^-44 of every row sum that is left out. */
+ * Programming Guide, Mathematical Functions). A thread adds EXACT_TILE / SLICES keys of a tile,
+ * then the tiles of its part, so with at most 2^12 tiles per part the relative error of a sum is
+ * below 2^-40, including the 2^-44 of every row sum that is left out. */
 #include "backend/cuda/exact.cuh"
 
 #include <cstdlib>
 
 #define SLICES (THREADS / EXACT_TILE)
-#define KEYS (EXACT_TILE / SLICES) /* of a tile for a thread */
-#define TOGETHER 4                 /* keys whose distances are found together */
+#define KEYS (EXACT_TILE / SLICES) /* per tile and thread */
+#define TOGETHER 4                 /* keys whose distances are computed together */
 
 enum double_mode { PRODUCT, LINE, MEASURE };
 
@@ -25,7 +25,7 @@ struct double_pass {
     uint8_t *steps;   /* MEASURE: tiles x tiles */
 };
 
-/* 2^-distance of a row to TOGETHER keys of a tile. */
+/* The kernel values of a row and TOGETHER keys of a tile. */
 static __device__ void find_values(const exact_metric &metric, const double *row_features,
                                    const double *key_features, double *kernel) {
     double exponent[TOGETHER] = {}, squared[TOGETHER] = {};
@@ -49,7 +49,7 @@ static __device__ void find_values(const exact_metric &metric, const double *row
         kernel[i] = exp2(exponent[i]);
 }
 
-/* One block for the rows of a tile and a part of all tiles; thread (row, slice). */
+/* One block per tile of rows and part of all tiles; threads are (row, slice). */
 template <int CHANNELS, double_mode MODE>
 static __global__ __launch_bounds__(THREADS) void sum_pairs(double_pass p) {
     extern __shared__ double shared[];
@@ -111,7 +111,7 @@ static __global__ __launch_bounds__(THREADS) void sum_pairs(double_pass p) {
                 double of_tile = 0;
                 for (int s = 0; s < SLICES; s++)
                     of_tile += sums[s * EXACT_TILE + thread];
-                /* Rounded up; floats that are not negative have the order of their bits. */
+                /* Rounded up; nonnegative floats compare like their bits. */
                 atomicMax(&largest[t - first], __float_as_uint(__double2float_ru(of_tile)));
             }
         }
@@ -164,7 +164,7 @@ template <int CHANNELS> static __global__ void pack(double_packing p, double *va
     }
 }
 
-/* The sum over the parts, times the rows' scales where there are some. */
+/* The sum over the parts, times the rows' scales if any. */
 template <int CHANNELS>
 static __global__ void unpack(double_packing p, const double *partials, unsigned tiles,
                               unsigned parts, double *out) {

@@ -1,29 +1,29 @@
 /* The clipped line in float.
  *
- * A block of WARPS warps has the ROWS = EXACT_TILE rows of one tile and a part of the tiles that
- * count for it. Each warp takes its own SLICE keys of every such tile: it copies them to shared
- * memory while it works on those of the tile before, finds the SLICE x ROWS kernel values, and adds
- * up, without waiting for any other warp. A thread has 8 rows and a quarter of the channels, so
- * that a number from shared memory serves several: per key 8 kernel values and CHANNELS numbers of
- * the key make 8 CHANNELS sums.
+ * A block of WARPS warps works on the ROWS = EXACT_TILE rows of one tile and a part of the tiles
+ * that count for it. Each warp takes its own SLICE keys of every such tile: it copies them to
+ * shared memory while it works on those of the previous tile, computes the SLICE x ROWS kernel
+ * values, and accumulates, without waiting for other warps. A thread has 8 rows and a quarter of
+ * the channels, so that values from shared memory are reused: per key, 8 kernel values and CHANNELS
+ * values of the key update 8 CHANNELS sums.
  *
- * Every FLUSH tiles the warps' sums go to shared memory, are added up in pairs, and go on in
- * double: a sum has FLUSH SLICE + log2(WARPS) = ADDITIONS of floats.
+ * Every FLUSH tiles the warps' sums are written to shared memory, added pairwise, and accumulated
+ * in double: a sum has FLUSH SLICE + log2(WARPS) = ADDITIONS additions in float.
  *
  * The clipped line F = clip(y_b - y_a) to [-1, 1] is 1 - 2 S with S = (1 - y_b + y_a) / 2,
- * saturated to [0, 1], which the device does for nothing: with y / 2 and 1/2 - y / 2 at hand it is
- * one sum. So a pair and a channel cost a sum and a product, and
+ * saturated to [0, 1], which is free on the device: given y / 2 and 1/2 - y / 2 it is one addition.
+ * So each pair and channel costs an addition and a multiply-add, and
  *
  *   sum_b K_ab F(a, b) = sum_b K_ab - 2 sum_b K_ab S(a, b).
  *
- * The first sum, of the same kernel values, is found once for all (S = 1), before the first line.
- * Where y >= 0, 1/2 - y / 2 is rounded by at most 2^-26 (not at all where y / 2 >= 1/4: the result
- * has a last place that is no coarser), and S by 2^-25 more. Otherwise, or where y is beyond 2^22,
- * the difference is found first: one rounding of it and one of S, and one instruction more. Either
- * way F is off by at most 1.5 * 2^-24.
+ * The first sum, of the same kernel values, is computed once (S = 1), before the first line. If y
+ * >= 0, 1/2 - y / 2 is rounded by at most 2^-26 (not at all if y / 2 >= 1/4: the last place of the
+ * result is no coarser), and S by 2^-25 more. If some y is negative or above 2^22, the difference
+ * is computed first: one rounding of it and one of S, and one more instruction. Either way the
+ * error of F is at most 1.5 * 2^-24.
  *
- * Kernel values: as dsp/pairs.h has it, the power being the device's; squared distances of whole
- * numbers come from tensor cores, and are the same (exact_digits.cu). */
+ * Kernel values are computed as in dsp/pairs.h, with the device's exp2; squared distances of
+ * integers come from tensor cores, with the same result (exact_digits.cu). */
 #include "backend/cuda/exact.cuh"
 #include "backend/cuda/exact_tensor.cuh"
 
@@ -37,15 +37,16 @@
 #define ROW_THREADS 8
 #define ROWS_EACH 8
 #define GROUPS 4
-/* Floats between two keys' kernel values, so that tensor cores' results go to different banks. */
+/* Floats between two keys' kernel values, padded so that stores of tensor-core results hit
+ * different banks. */
 #define KERNEL_STEP (EXACT_TILE + 4)
 static_assert(WARPS == 8, "three sums in pairs add up the warps'");
 static_assert(SLICE == 8, "a slice is the columns of a product");
 static_assert(ROW_THREADS * GROUPS == 32 && 2 * HALF == EXACT_TILE, "all lanes have work");
 
-/* A kernel value has the rounding of the key's scale and of the product with it. Then there are a
- * sum and twice a sum that is not larger, each with its additions and the rounding of its parts;
- * 1 - 2 S; and the result. */
+/* Two roundings per kernel value: of the key's scale and of the product with it. Then a sum and
+ * twice a sum that is not larger, each with its additions and the rounding of its parts; 1 - 2 S;
+ * and the result. */
 #define ADDITIONS (FLUSH * SLICE + 3)
 double exact_line_roundings(void) {
     return 2 + 3 * (ADDITIONS + 1) + 2 + 1;
@@ -60,16 +61,17 @@ struct pair_task {
     const uint32_t *row_digits, *key_digits;
     const uint32_t *near_begin, *near;
     const float *keys, *rows; /* places x GROUPS x (channels of a group, padded) */
-    const int *is_hard;       /* the line needs the difference first */
+    const int *is_hard;       /* the difference must be computed first */
     float *partials;          /* parts x tiles x channels x EXACT_TILE */
 };
 
-/* Channels of a group in memory: whole vectors of four. */
+/* Channels of a group in memory, padded to vectors of four. */
 template <int CHANNELS> static __host__ __device__ constexpr int padded() {
     return (CHANNELS + 3) / 4 * 4;
 }
 
-/* Floats, or words of digits, of a tile's rows and of the 16 or SLICE keys that a warp copies. */
+/* The number of floats, or words of digits, of a tile's rows and of the 16 or SLICE keys that a
+ * warp copies. */
 static __host__ __device__ inline int row_floats(const struct exact_metric &metric, int groups) {
     return groups > 0 ? groups * SIXTEENS * 64 : metric.features * EXACT_TILE;
 }
@@ -78,8 +80,7 @@ static __host__ __device__ inline int key_floats(const struct exact_metric &metr
     return groups > 0 ? groups * 64 : metric.features * SLICE;
 }
 
-/* The keys of a tile that a warp works on: their channels, their scales, and their features or
- * digits. */
+/* Start copying a warp's keys of a tile: their channels, scales, and features or digits. */
 template <int CHANNELS>
 static __device__ void copy_keys(const pair_task &task, unsigned tile, unsigned warp, unsigned lane,
                                  float *stage) {
@@ -143,7 +144,7 @@ static __device__ void find_kernel(const exact_metric &metric, const float *row_
     }
 }
 
-/* By digits; `second`: the slice has the second eight of 16 keys. */
+/* By digits; `second`: the slice is the second half of 16 keys. */
 static __device__ void find_kernel(const pair_task &task, const uint32_t *row_digits,
                                    const float *scale, const uint32_t *key_digits, unsigned second,
                                    unsigned lane, float *kernel) {
@@ -172,7 +173,7 @@ static __device__ void find_kernel(const pair_task &task, const uint32_t *row_di
     }
 }
 
-/* The sums of a thread's rows and channels over the keys of a slice. */
+/* Add the keys of a slice to the sums of a thread's rows and channels. */
 template <int CHANNELS, bool IS_HARD>
 static __device__ void add_keys(const float *kernel, const float *keys, unsigned row_thread,
                                 unsigned group, const float (&own)[ROWS_EACH][CHANNELS],
@@ -198,19 +199,20 @@ static __device__ void add_keys(const float *kernel, const float *keys, unsigned
     }
 }
 
-/* The rows of a thread, which has a share of each half. */
+/* Row i of a thread, which has four rows of each half. */
 static __device__ unsigned row_of(unsigned row_thread, int i) {
     return (i / 4) * HALF + 4 * row_thread + i % 4;
 }
 
-/* Floats of a warp: for its kernel values, and for its sums, which are never there together. */
+/* Floats per warp: shared by its kernel values and its sums, which are never needed at the same
+ * time. */
 template <int CHANNELS> static __host__ __device__ constexpr int room_floats() {
     constexpr int SUMS = GROUPS * CHANNELS * EXACT_TILE, KERNEL = SLICE * KERNEL_STEP;
     return SUMS > KERNEL ? SUMS : KERNEL;
 }
 
-/* What the warps have goes on in double, in the places that a thread owns: row thread % 64 of the
- * channels thread / 64 + 4 i. */
+/* Add the warps' sums to the totals in double. A thread owns row thread % 64 of the channels thread
+ * / 64 + 4 i. */
 template <int CHANNELS>
 static __device__ void flush(float *room, double *totals, unsigned thread,
                              float (&sum)[ROWS_EACH][CHANNELS]) {
@@ -238,7 +240,7 @@ static __device__ void flush(float *room, double *totals, unsigned thread,
     __syncthreads();
 }
 
-/* Floats of shared memory. */
+/* Sizes in shared memory, in floats. */
 template <int CHANNELS>
 static __host__ __device__ size_t stage_floats(const struct exact_metric &metric, int groups) {
     return SLICE * (GROUPS * padded<CHANNELS>() + 1) + key_floats(metric, groups);
@@ -249,7 +251,7 @@ template <int CHANNELS> static size_t shared_floats(const struct exact_metric &m
            WARPS * (room_floats<CHANNELS>() + 2 * stage_floats<CHANNELS>(metric, groups));
 }
 
-/* CHANNELS of each of the GROUPS. */
+/* CHANNELS channels in each of the GROUPS. */
 template <int CHANNELS, bool HAS_DIGITS>
 static __global__ __launch_bounds__(PAIR_THREADS,
                                     CHANNELS <= 6 ? 2 : 1) void sum_pairs(pair_task task) {
@@ -314,7 +316,7 @@ static __global__ __launch_bounds__(PAIR_THREADS,
             flush<CHANNELS>(room, totals, thread, sum);
     }
 
-    /* The last flush waited for all threads; without one, totals are zero since the first wait. */
+    /* The last flush synchronized all threads; if there was none, the totals are still zero. */
 #pragma unroll
     for (int i = 0; i < CHANNELS; i++)
         task.partials[((size_t)part * task.tiles + tile) * SIZE + i * PAIR_THREADS + thread] =
@@ -323,8 +325,8 @@ static __global__ __launch_bounds__(PAIR_THREADS,
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
-/* What goes through the pairs: `count` channels from `first` on of rows of floats; or, without `y`,
- * S = 1. */
+/* The channels to process: `count` of them from `first` on, in rows of floats; or S = 1 if `y` is
+ * NULL. */
 struct line_channels {
     const uint32_t *order;
     const double *scale, *sums;
@@ -336,7 +338,7 @@ struct line_channels {
     const uint8_t *wanted;
 };
 
-/* Is there a y < 0, or one beyond 2^22? */
+/* Whether any scaled y is negative or above 2^22. */
 static __global__ void find_hard(line_channels c, int *is_hard) {
     bool found = false;
     const size_t numbers = c.variables * c.count, step = (size_t)gridDim.x * blockDim.x;
@@ -349,7 +351,7 @@ static __global__ void find_hard(line_channels c, int *is_hard) {
         atomicOr(is_hard, 1);
 }
 
-/* One block for a tile. */
+/* One block per tile. */
 template <int CHANNELS>
 static __global__ void pack(line_channels c, const int *is_hard, float *keys, float *rows) {
     constexpr int PADDED = padded<CHANNELS>(), WIDTH = GROUPS * PADDED;
@@ -373,7 +375,7 @@ static __global__ void pack(line_channels c, const int *is_hard, float *keys, fl
     }
 }
 
-/* The sum over the parts, in their order. */
+/* The sum over the parts, in order. */
 template <int CHANNELS>
 static __global__ void unpack(line_channels c, const float *partials, unsigned tiles,
                               unsigned parts) {
@@ -400,7 +402,7 @@ static __global__ void unpack(line_channels c, const float *partials, unsigned t
     }
 }
 
-/* The first channel, by places. */
+/* The sums of the first channel, per place. */
 static __global__ void add_parts(const float *partials, unsigned tiles, unsigned parts,
                                  double *sums) {
     const size_t place = this_thread(), tile = place / EXACT_TILE;
@@ -448,7 +450,7 @@ static dcrf_status run(struct exact_operator *op, const struct line_channels *c,
                                 : run_pairs<CHANNELS, false>(op, c, error);
 }
 
-/* In blocks of channels, each with the narrowest loop that holds it. */
+/* In blocks of channels, each with the narrowest variant that holds it. */
 static dcrf_status run_channels(struct exact_operator *op, struct line_channels *c, size_t channels,
                                 dcrf_error *error) {
     dcrf_status status = DCRF_OK;

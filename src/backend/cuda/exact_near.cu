@@ -1,25 +1,26 @@
-/* Which pairs of tiles count, and how much is left out at most: the rule of
+/* Which pairs of tiles count, and a bound on what is left out, by the rule of
  * filter/exact/exact_near.c.
  *
- * First by the tiles' boxes, for the sums in double: no kernel value between two tiles is above
- * 2^-d^2, d the distance of their boxes, and none below 2^-D^2, D the largest distance of two of
- * their points. So the row sums of a tile have a lower bound, and what a tile gives them an upper
- * one. Then, for the sums in float, by what was measured (exact_double.cu).
+ * First, for the sums in double, from the tiles' boxes: no kernel value between two tiles is above
+ * 2^-d^2, d the distance of their boxes, and none is below 2^-D^2, D the largest distance between
+ * their points. This gives a lower bound on the row sums of a tile, and an upper bound on what
+ * another tile contributes to them. Then, for the sums in float, from the measured sums
+ * (exact_double.cu).
  *
- * Either way the upper bounds are sorted into steps of a quarter of an exponent, rounded to the
- * safe side; the limit of a tile is the first step beyond which all tiles together stay below a
- * given part of its row sums. A pair is left out where it is beyond the limits of both. Histograms
- * count whole numbers, so their sums do not depend on who comes first. */
+ * Either way the upper bounds are binned in steps of a quarter of a binary exponent, rounded to the
+ * safe side; the limit of a tile is the first step from which on all tiles together stay below a
+ * given fraction of its row sums. A pair is left out if it is beyond the limits of both tiles. The
+ * histograms count integers, so they do not depend on the order of the atomics. */
 #include "backend/cuda/exact.cuh"
 
 #include <cub/device/device_scan.cuh>
 #include <math.h>
 #include <vector>
 
-/* What may be left out, of every row sum. */
+/* The fraction of every row sum that may be left out. */
 #define MOST_LEFT_OUT 0x1p-22
 #define MOST_LEFT_OUT_DOUBLE 0x1p-44
-/* For the rounding of the distances. */
+/* Margin for the rounding error of the distances. */
 #define SAFE 1e-10
 #define BINS (EXACT_STEPS + 1)
 
@@ -32,7 +33,7 @@ static __device__ double value_at(int step) {
     return exp2(-(double)step / EXACT_STEPS_PER_BIT);
 }
 
-/* The places of a tile that hold a variable. */
+/* The number of places of a tile that hold a variable. */
 static __device__ unsigned tile_size(unsigned variables, unsigned tile) {
     return min(variables - tile * EXACT_TILE, EXACT_TILE);
 }
@@ -43,7 +44,7 @@ struct boxes {
     unsigned tiles, variables;
 };
 
-/* Squared distances: at least and at most. */
+/* Bounds on the squared distances. */
 static __device__ void find_distance(const boxes &b, unsigned one, unsigned other, double *nearest,
                                      double *farthest) {
     double near = 0, far = 0;
@@ -58,7 +59,7 @@ static __device__ void find_distance(const boxes &b, unsigned one, unsigned othe
     *farthest = far * (1 + SAFE);
 }
 
-/* The limit of the histogram: mass[step] beyond it stays below `allowed`. */
+/* The limit of the histogram: the sum of mass[step] from it on is at most `allowed`. */
 static __device__ uint16_t find_limit(const double *mass, double allowed) {
     int step = EXACT_STEPS + 1;
     double sum = 0;
@@ -67,7 +68,7 @@ static __device__ uint16_t find_limit(const double *mass, double allowed) {
     return (uint16_t)step;
 }
 
-/* One block for a tile. */
+/* One block per tile. */
 static __global__ void find_box_limits(boxes b, uint16_t *limit) {
     __shared__ unsigned near_count[BINS], far_count[BINS];
     __shared__ double mass[BINS], least[BINS];
@@ -88,7 +89,7 @@ static __global__ void find_box_limits(boxes b, uint16_t *limit) {
         double row_sum = 0;
         for (int step = 0; step < BINS; step++)
             row_sum += least[step];
-        /* A row holds its own diagonal. */
+        /* A row includes its diagonal. */
         limit[tile] = find_limit(mass, MOST_LEFT_OUT_DOUBLE * fmax(row_sum, 1.0));
     }
 }
@@ -123,15 +124,15 @@ dcrf_status exact_find_near(struct exact_operator *op, dcrf_error *error) {
     return check(cudaGetLastError(), "finding tiles that are near", error);
 }
 
-/* ---- by what was measured ------------------------------------------------------------------- */
+/* ---- from measured sums --------------------------------------------------------------------- */
 
-/* What two tiles give a row of each other at most, in steps. */
+/* The step that bounds what two tiles contribute to a row of each other. */
 static __device__ int step_between(const uint8_t *steps, unsigned tiles, unsigned one,
                                    unsigned other) {
     return min(steps[(size_t)one * tiles + other], steps[(size_t)other * tiles + one]);
 }
 
-/* The least row sum of a tile, from below, and its limit; one block for a tile. */
+/* A lower bound on the row sums of a tile, and its limit; one block per tile. */
 static __global__ void find_measured_limits(const double *row_sums, const uint8_t *state,
                                             const uint8_t *steps, unsigned tiles,
                                             unsigned variables, double *least, uint16_t *limit) {
@@ -168,7 +169,7 @@ static __global__ void find_measured_states(const uint8_t *steps, const uint16_t
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-/* One warp for a tile. */
+/* One warp per tile. */
 static __global__ void count_near(const uint8_t *state, unsigned tiles, uint32_t *counts) {
     const unsigned tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (tile > tiles)
@@ -178,7 +179,7 @@ static __global__ void count_near(const uint8_t *state, unsigned tiles, uint32_t
         count += state[(size_t)tile * tiles + t] == EXACT_IN_BOTH;
     count = __reduce_add_sync(~0u, count);
     if (lane == 0)
-        counts[tile] = count; /* none for the one behind the last */
+        counts[tile] = count; /* zero for the one past the end */
 }
 
 static __global__ void fill_near(const uint8_t *state, unsigned tiles, const uint32_t *begin,
@@ -264,7 +265,7 @@ dcrf_status exact_refine(struct exact_operator *op, const uint8_t *steps, dcrf_e
 
 /* ---- what is left out ----------------------------------------------------------------------- */
 
-/* The sum of the scales of a tile; one thread for a tile. */
+/* The sum of the scales of a tile; one thread per tile. */
 static __global__ void sum_scales(const double *scale, unsigned tiles, double *sums) {
     const unsigned tile = blockIdx.x * blockDim.x + threadIdx.x;
     if (tile >= tiles)
@@ -275,7 +276,7 @@ static __global__ void sum_scales(const double *scale, unsigned tiles, double *s
     sums[tile] = sum;
 }
 
-/* One block for a tile. */
+/* One block per tile. */
 static __global__ void sum_box_mass(boxes b, const uint8_t *state, const double *scale,
                                     const double *scale_sums, double *mass) {
     __shared__ double part[THREADS];

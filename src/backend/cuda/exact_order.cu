@@ -1,7 +1,7 @@
-/* The order of the variables: a k-d tree without nodes, as in filter/exact/exact_order.c, level
- * after level. All pieces of a level are cut at the median of their widest feature into two halves
- * of whole tiles: one stable sort by (piece, feature) does it for all of them. Where the cuts are
- * does not depend on the features, so the host knows all of them beforehand. */
+/* The order of the variables: an implicit k-d tree, as in filter/exact/exact_order.c, built level
+ * by level. Every piece of a level is cut at the median of its widest feature into two halves of
+ * whole tiles; one stable sort by (piece, feature) does this for all pieces. The positions of the
+ * cuts do not depend on the features, so the host knows them in advance. */
 #include "backend/cuda/exact.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -21,14 +21,14 @@ static __global__ void fill_numbers(uint32_t *order, uint32_t variables, uint32_
         order[place] = place < variables ? place : variables - 1;
 }
 
-/* The last variable in the order again beyond the end. */
+/* Places beyond the end repeat the last variable. */
 static __global__ void repeat_last(uint32_t *order, uint32_t variables, uint32_t places) {
     const uint32_t place = variables + threadIdx.x;
     if (place < places)
         order[place] = order[variables - 1];
 }
 
-/* low, high of feature f of a tile at bounds[(tile * dimension + f) * 2]; one warp for a tile. */
+/* low, high of feature f of a tile at bounds[(tile * dimension + f) * 2]; one warp per tile. */
 static __global__ void bound_tiles(const float *rows, const uint32_t *order, uint32_t variables,
                                    unsigned tiles, int dimension, float *bounds) {
     const unsigned tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -55,7 +55,7 @@ static __global__ void bound_tiles(const float *rows, const uint32_t *order, uin
     }
 }
 
-/* The widest feature of each piece, the first one of several; one warp for a piece. */
+/* The widest feature of each piece; ties go to the first. One warp per piece. */
 static __global__ void find_widest(const float *bounds, const uint32_t *begin, unsigned pieces,
                                    int dimension, int *widest) {
     const unsigned piece = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -82,7 +82,7 @@ static __global__ void find_widest(const float *bounds, const uint32_t *begin, u
         widest[piece] = found;
 }
 
-/* The piece, then the feature's bits such that they have the order of the floats. */
+/* The piece, then the feature's bits, mapped so that they compare like the floats. */
 static __global__ void fill_sort_keys(const float *rows, const uint32_t *order,
                                       const uint32_t *piece_of, const int *widest,
                                       uint32_t variables, int dimension, uint64_t *sort_keys) {
@@ -101,7 +101,7 @@ struct level {
     std::vector<uint32_t> begin, piece_of;
 };
 
-/* All levels in which a piece is cut; as filter/exact/exact_order.c cuts them. */
+/* All levels in which a piece is cut, with the cuts of filter/exact/exact_order.c. */
 static std::vector<level> plan_levels(uint32_t tiles) {
     std::vector<level> levels;
     std::vector<uint32_t> begin = {0, tiles};
@@ -241,10 +241,10 @@ static __device__ double value_of(const source &from, uint32_t variable, int i) 
     return rest % from.size[i];
 }
 
-/* The largest of what was seen, as bits of doubles that are not negative. */
+/* Maxima, as the bits of nonnegative doubles. */
 struct seen {
     unsigned long long rounded[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES];
-    int fractions; /* not zero: a feature is no whole number */
+    int fractions; /* nonzero: some feature is not an integer */
 };
 
 static __device__ double warp_largest(double value) {
@@ -257,7 +257,7 @@ static __device__ double warp_smallest(double value) {
     return -warp_largest(-value);
 }
 
-/* One warp for a feature of a tile. */
+/* One warp per tile and feature. */
 static __global__ void fill_planes(source from, const uint32_t *order, unsigned tiles,
                                    double *features, float *features_single, double *box,
                                    seen *all) {
@@ -301,7 +301,7 @@ static double from_bits(unsigned long long bits) {
     return value;
 }
 
-/* As filter/exact/exact.c has it. */
+/* As in filter/exact/exact.c. */
 static void read_seen(struct exact_operator *op, const struct exact_arrangement *arrangement,
                       const struct seen *all) {
     double squared = 0, reach = 0;

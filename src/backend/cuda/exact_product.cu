@@ -1,34 +1,34 @@
 /* Products with the kernel in float, by tensor cores.
  *
- * A block of threads has the rows of one tile and a part of the tiles that count for it; their keys
- * come to shared memory STAGES - 1 tiles ahead. A warp has 16 rows. It finds their
- * kernel values with 16 keys where tensor cores want them (exact_tensor.cuh), K' = 2^SCALE_BITS K,
- * and splits them in two numbers of 11 bits each, K' = H + L, as the values Y of the keys were
- * before: Y = h + l, scaled by a power of two such that the largest |y| of a channel is between
- * 2^14 and 2^15. Then K' Y = H h + (H l + L h): three products of 16-bit floats with sums in float.
- * H h goes through CHAIN products and is then added to a sum; the others, which are 2^-10 as large,
- * have a sum of their own for FLUSH tiles. Then both go on in double. Every sum has one owner and
- * one order.
+ * A thread block works on the rows of one tile and a part of the tiles that count for it; their
+ * keys are copied to shared memory STAGES - 1 tiles ahead. A warp has 16 rows. It computes their
+ * kernel values with 16 keys, K' = 2^SCALE_BITS K, in the layout of the tensor cores
+ * (exact_tensor.cuh), and splits each into two numbers of 11 bits, K' = H + L. The values Y of the
+ * keys have been split before: Y = h + l, scaled by a power of two such that the largest |y| of a
+ * channel is between 2^14 and 2^15. Then K' Y = H h + (H l + L h): three products of 16-bit floats
+ * with sums in float. H h is accumulated over CHAIN products and then added to a sum; the others,
+ * which are 2^-10 as large, are summed separately for FLUSH tiles. Then both are added to a total
+ * in double. Every sum has one owner and a fixed order.
  *
  * Errors, in units of 2^-24 of sum_b K_ab |y_b| (and so of the row sum times the largest |y| of the
- * channel), on top of the distance's and the power's (exact.cu):
+ * channel), in addition to those of the distance and of exp2 (exact.cu):
  *
- * - The exponent is a sum with SCALE_BITS = 15 in it. A number below 16 is rounded by at most
- * 2^-21, so each rounding in which it takes part costs 8 ln 2 < 6 units; beyond 16 the number is
- *   smaller than what was subtracted, and the rounding is one of the exponent's.
- * - H is K' rounded to the nearest, with an error of at most 2^(e-11) where 2^e <= K'; L is that
- *   error, which floats have exactly, rounded to 11 bits: 2^(e-23) is left, 2 units. The same for
- *   Y. L l, at most 2^-22 of K' Y, is not added: 4 units. So SPLIT_ROUNDINGS = 8.
- *   16-bit floats end at 2^-24, so 2^-25 can be lost anyway: of a K 2^-40, and of a Y 2^-39 of the
- *   largest |y| (lost_roundings in exact.cu).
+ * - The exponent is a sum that includes SCALE_BITS = 15. A number below 16 is rounded by at most
+ *   2^-21, so each rounding in which the 15 takes part costs 8 ln 2 < 6 units; beyond 16 the number
+ *   is smaller than what was subtracted, and the rounding is one of the exponent's.
+ * - H is K' rounded to nearest, with an error of at most 2^(e-11) where 2^e <= K'; L is that error,
+ *   which is exact in float, rounded to 11 bits: 2^(e-23) is left, 2 units. The same for Y. L l, at
+ *   most 2^-22 of K' Y, is dropped: 4 units. So SPLIT_ROUNDINGS = 8.
+ *   16-bit floats end at 2^-24, so 2^-25 can be lost in any case: 2^-40 of a K, and of a Y 2^-39 of
+ *   the largest |y| (lost_roundings in exact.cu).
  * - Tensor cores multiply exactly, align the products of a step and the sum so far to the largest
- *   of them, cut off what is below 24 bits of it (newer ones keep a bit or two more), add up, and
- *   cut off again. That is what Fasi, Higham, Mikaitis and Pranesh measured (Numerical behavior of
+ *   of them, truncate what is below 24 bits of it (newer ones keep a bit or two more), add, and
+ *   truncate again. This was measured by Fasi, Higham, Mikaitis and Pranesh (Numerical behavior of
  *   NVIDIA tensor cores, PeerJ Computer Science 7, 2021), with steps of 4 or 8 products; later
- * chips have 16. With n in a step n numbers are cut, each by less than 2^-23 of the largest, and
- * the result by 2^-23 of itself: 2 (n + 1) units of the sum of all magnitudes, and for 16 / n steps
- *   at most 40, n = 4 being the worst. So CHAIN products cost 40 CHAIN units, and
- *   8 FLUSH products of the small ones 40 * 8 FLUSH / 2^10.
+ *   chips have 16. With n products per step, n numbers are truncated, each by less than 2^-23 of
+ *   the largest, and the result by 2^-23 of itself: 2 (n + 1) units of the sum of all magnitudes,
+ *   and for 16 / n steps at most 40, n = 4 being the worst. So CHAIN products cost 40 CHAIN units,
+ *   and 8 FLUSH products of the small ones 40 * 8 FLUSH / 2^10.
  * - FLUSH * 4 / CHAIN additions of floats, then one of the two sums: one unit each. */
 #include "backend/cuda/exact.cuh"
 #include "backend/cuda/exact_tensor.cuh"
@@ -82,7 +82,7 @@ template <int BLOCKS, int GROUPS> static unsigned shared_bytes(int features) {
            (GROUPS > 0 ? 0 : features * EXACT_TILE * 4);
 }
 
-/* By all threads, 16 bytes at a time. */
+/* Copied by all threads, 16 bytes at a time. */
 template <unsigned BYTES> static __device__ void copy_together(char *to, const char *from) {
 #pragma unroll
     for (unsigned i = 0; i < BYTES; i += PRODUCT_THREADS * 16)
@@ -105,8 +105,8 @@ static __device__ void copy_keys(const product_task &task, unsigned tile, char *
     }
 }
 
-/* The exponents of 16 rows and 16 keys: of keys 2 t, 2 t + 1 of rows g, g + 8, then of keys 8
- * further. By digits. */
+/* The exponents of 16 rows and 16 keys, by digits: of keys 2 t, 2 t + 1 and rows g, g + 8, then of
+ * the keys 8 further. */
 template <int GROUPS>
 static __device__ void find_exponents(const product_task &task,
                                       const uint2 (&rows)[GROUPS > 0 ? GROUPS : 1],
@@ -124,7 +124,7 @@ static __device__ void find_exponents(const product_task &task,
         }
 }
 
-/* By differences; rows and keys point to what this lane has first. */
+/* By differences; rows and keys point to this lane's first values. */
 static __device__ void find_exponents(const exact_metric &metric, const float *rows,
                                       const float *keys, float (&exponent)[2][4]) {
     float squared[2][4] = {};
@@ -178,7 +178,7 @@ static __device__ split_values split(const float (&exponent)[2][4]) {
     return values;
 }
 
-/* Those of a warp's rows, whose digits are `own`, or whose features begin at `rows`. */
+/* The kernel values of a warp's rows, whose digits are `own`, or whose features begin at `rows`. */
 template <int BLOCKS, int GROUPS>
 static __device__ split_values find_kernel(const product_task &task,
                                            const uint2 (&own)[GROUPS > 0 ? GROUPS : 1],
@@ -200,7 +200,7 @@ static __device__ split_values find_kernel(const product_task &task,
     return split(exponent);
 }
 
-/* What a thread has of its rows and channels. */
+/* A thread's sums for its rows and channels. */
 template <int BLOCKS> struct product_sums { float of[BLOCKS][4]; };
 
 /* chain += H h, small += H l + L h */
@@ -245,7 +245,7 @@ static __global__ __launch_bounds__(PRODUCT_THREADS,
             copy_keys<BLOCKS, GROUPS>(task, task.near[first + i], stages + i * stage_size);
         end_copies();
     }
-    /* Known one tile before its copies begin. */
+    /* Loaded one tile before its copies begin. */
     uint32_t next = first + STAGES - 1 < last ? task.near[first + STAGES - 1] : 0;
 
     uint2 own[GROUPS > 0 ? GROUPS : 1] = {};
@@ -265,7 +265,7 @@ static __global__ __launch_bounds__(PRODUCT_THREADS,
     unsigned slot = 0;
     for (uint32_t at = first; at < last; at++) {
         wait_for_copies<STAGES - 2>();
-        __syncthreads(); /* all have this tile, and are done with the one before */
+        __syncthreads(); /* this tile has arrived, and all threads are done with the previous one */
         if (at + STAGES - 1 < last)
             copy_keys<BLOCKS, GROUPS>(task, next,
                                       stages + (slot == 0 ? STAGES - 1 : slot - 1) * stage_size);
@@ -274,7 +274,7 @@ static __global__ __launch_bounds__(PRODUCT_THREADS,
         const char *const stage = stages + slot * stage_size;
         slot = slot + 1 == STAGES ? 0 : slot + 1;
 
-        /* The next kernel values are found while these are multiplied. */
+        /* Compute the next kernel values while these are multiplied. */
         split_values kernel[2];
         kernel[0] = find_kernel<BLOCKS, GROUPS>(task, own, row_features, stage, 0);
 #pragma unroll
@@ -315,7 +315,7 @@ static __global__ __launch_bounds__(PRODUCT_THREADS,
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
-/* What is multiplied: `count` channels from `first` on of rows of floats. */
+/* The channels to multiply: `count` of them from `first` on, in rows of floats. */
 struct product_channels {
     const uint32_t *order;
     const double *scale;
@@ -328,8 +328,8 @@ struct product_channels {
     bool accumulate;
 };
 
-/* The largest magnitude of each channel. A block has rows one after the other, so that a thread
- * stays with its channel. Floats that are not negative have the order of their bits. */
+/* The largest magnitude of each channel. A thread always has the same channel. Nonnegative floats
+ * compare like their bits. */
 static __global__ void find_largest(product_channels c, unsigned *largest) {
     __shared__ unsigned found[EXACT_CHANNELS];
     const unsigned channel = threadIdx.x % EXACT_CHANNELS, row = threadIdx.x / EXACT_CHANNELS;
@@ -349,13 +349,13 @@ static __global__ void find_largest(product_channels c, unsigned *largest) {
         atomicMax(&largest[threadIdx.x], found[threadIdx.x]);
 }
 
-/* What a channel is multiplied by, and its inverse: powers of two. */
+/* The power of two that a channel is scaled by, or its inverse (sign = -1). */
 static __device__ double channel_factor(const unsigned *largest, unsigned channel, int sign) {
     const float value = __uint_as_float(largest[channel]);
     return value > 0 ? scalbn(1.0, sign * (14 - ilogbf(fminf(value, FLT_MAX)))) : 1;
 }
 
-/* One block for a tile, a thread at a time for four keys and a channel. */
+/* One block per tile; each loop iteration of a thread packs four keys of a channel. */
 template <int BLOCKS>
 static __global__ void pack(product_channels c, const unsigned *largest, uint4 *keys) {
     const size_t tile = blockIdx.x;
@@ -381,7 +381,7 @@ static __global__ void pack(product_channels c, const unsigned *largest, uint4 *
     }
 }
 
-/* The sum over the parts, in their order; one thread for a place and a channel. */
+/* The sum over the parts, in order; one thread per place and channel. */
 template <int BLOCKS>
 static __global__ void unpack(product_channels c, const unsigned *largest, const float *partials) {
     constexpr unsigned WIDTH = BLOCKS * COLUMNS;
@@ -440,7 +440,7 @@ static dcrf_status run_groups(struct exact_operator *op, const struct product_ch
                                    : run<BLOCKS, 0>(op, c, error);
 }
 
-/* In blocks of channels, each with the narrowest product that holds it. */
+/* In blocks of channels, each with the narrowest variant that holds it. */
 dcrf_status exact_apply(struct exact_operator *op, const struct dcrf_application *application,
                         dcrf_error *error) {
     static_assert(EXACT_CHANNELS == 4 * COLUMNS, "all numbers of blocks");

@@ -1,14 +1,14 @@
-/* What the sums over the pairs in float share: the device's power, copies to shared memory, and
- * the products of tensor cores with their layouts.
+/* Shared by the sums over pairs in float: the device's exp2, copies to shared memory, and
+ * tensor-core products with their layouts.
  *
- * A warp multiplies an A of 16 rows by a B of 8 columns. With g = lane / 4 and t = lane % 4 a lane
- * has, of 16-bit numbers in words of two (PTX ISA, "Matrix Fragments for mma"),
+ * A warp multiplies an A of 16 rows by a B of 8 columns. With g = lane / 4 and t = lane % 4, a lane
+ * holds, as 16-bit numbers packed two to a word (PTX ISA, "Matrix Fragments for mma"),
  *
  *   of A   the columns 2 t, 2 t + 1 of the rows g and g + 8; then, of 16 columns, those 8 further
  *   of B   the rows 2 t, 2 t + 1 of column g; then, of 16 rows, those 8 further
  *   of C   the columns 2 t, 2 t + 1 of row g, then of row g + 8, as floats.
  *
- * So what two products with 8 columns give, rounded to 16 bits, is an A of 16 columns. */
+ * So the results of two products with 8 columns, rounded to 16 bits, form an A of 16 columns. */
 #ifndef DCRF_BACKEND_CUDA_EXACT_TENSOR_CUH
 #define DCRF_BACKEND_CUDA_EXACT_TENSOR_CUH
 
@@ -22,7 +22,7 @@ static __device__ inline float power(float exponent) {
     return value;
 }
 
-/* Sixteen bytes from global to shared memory, behind this thread's back. */
+/* Copy sixteen bytes from global to shared memory, asynchronously. */
 static __device__ inline void copy_later(void *to, const void *from) {
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
@@ -32,7 +32,7 @@ static __device__ inline void end_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most LATER of the groups of copies are under way. */
+/* Wait until at most LATER groups of copies are still in flight. */
 template <int LATER> static __device__ inline void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 }

@@ -1,8 +1,8 @@
 /* Conjugate gradients for the potential flow on a device (lp/potential_flow.c): all labels
  * together, with one filter application per iteration.
  *
- * Products per label are sums over columns: a block of threads has some rows, and a thread every
- * few of them of its columns. The blocks' sums are added up in their order. */
+ * Inner products per label are column sums: a thread block has some rows, and each thread strides
+ * over them in its columns. The blocks' sums are added in a fixed order. */
 #include "backend/cuda/flow.cuh"
 
 #include "backend/cuda/sums.cuh"
@@ -13,9 +13,9 @@
 
 #define WHAT "the potential flow"
 #define MOST_LABELS 512
-/* Rows of a block of threads. */
+/* Rows per thread block. */
 #define ROWS 128
-/* Threads to a row of the estimate. */
+/* Threads per row of the estimate. */
 #define LANES 8
 
 struct flow_answer {
@@ -32,7 +32,8 @@ struct dcrf_backend_flow {
     float *row_sums, *metric;                        /* per variable */
     double *partial;
     unsigned *blocks_done;
-    double *mean, *rho, *last_rho, *curvature, *low, *scale, *excess; /* per label, in one piece */
+    double *mean, *rho, *last_rho, *curvature, *low, *scale,
+        *excess;        /* per label, in one allocation */
     uint32_t *extremes; /* two per label: see order_of */
     struct flow_answer *answer;
 };
@@ -118,7 +119,7 @@ static __device__ void sum_columns(const struct columns &c, double *partial, TER
     __shared__ double sums[THREADS];
     const uint32_t groups = THREADS / c.width, group = threadIdx.x / c.width;
     const size_t begin = (size_t)blockIdx.x * ROWS, end = min(begin + ROWS, c.variables);
-    for (uint32_t first = 0; first < c.labels; first += c.width) { /* all threads alike */
+    for (uint32_t first = 0; first < c.labels; first += c.width) { /* the same in all threads */
         const uint32_t label = first + threadIdx.x % c.width;
         double sum = 0;
         for (size_t a = begin + group; a < end && label < c.labels; a += groups)
@@ -147,7 +148,7 @@ static __global__ void sum_unaries(struct columns c, const float *unary, double 
     });
 }
 
-/* residual = unary - mean; the sum is that of its squares by the metric. */
+/* residual = unary - mean; sums its squares divided by the metric. */
 static __global__ void begin_rows(struct columns c, const float *unary, const double *mean,
                                   const float *metric, float *residual, double *partial) {
     sum_columns(c, partial, [=](size_t a, uint32_t label, size_t at) {
@@ -157,7 +158,7 @@ static __global__ void begin_rows(struct columns c, const float *unary, const do
     });
 }
 
-/* image = D direction - image; the sum is that of direction x image. */
+/* image = D direction - image; sums direction x image. */
 static __global__ void finish_image(struct columns c, const float *row_sums, const float *direction,
                                     float *image, double *partial) {
     sum_columns(c, partial, [=](size_t a, uint32_t, size_t at) {
@@ -173,7 +174,7 @@ struct advance {
     float *u, *residual;
 };
 
-/* u += t direction, residual -= t image; the sum is that of the residual. */
+/* u += t direction, residual -= t image; sums the residual. */
 static __global__ void advance_rows(struct columns c, struct advance v, double *partial) {
     sum_columns(c, partial, [=](size_t, uint32_t label, size_t at) {
         const float t = (float)(v.curvature[label] > 0 ? v.rho[label] / v.curvature[label] : 0);
@@ -184,7 +185,7 @@ static __global__ void advance_rows(struct columns c, struct advance v, double *
     });
 }
 
-/* Take the constant off the residual that rounding has added; the sum is that of begin_rows. */
+/* Subtract from the residual its mean, which is rounding error; sums the same as begin_rows. */
 static __global__ void center_rows(struct columns c, const double *excess, const float *metric,
                                    float *residual, double *partial) {
     sum_columns(c, partial, [=](size_t a, uint32_t label, size_t at) {
@@ -255,9 +256,9 @@ static dcrf_status iterate_once(dcrf_backend_flow *flow, dcrf_error *error) {
     return check(cudaGetLastError(), WHAT, error);
 }
 
-/* ---- what it would prove -------------------------------------------------------------------- */
+/* ---- the estimated bound -------------------------------------------------------------------- */
 
-/* Floats and numbers that are ordered alike. */
+/* Maps floats to integers in the same order. */
 static __device__ uint32_t order_of(float value) {
     const uint32_t bits = __float_as_uint(value);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
@@ -297,7 +298,7 @@ struct spread {
     struct flow_answer *answer;
 };
 
-/* One block: measure_spread, and the sum of rho. */
+/* One block; the spread of u per label, and the sum of rho. */
 static __global__ void measure(uint32_t labels, struct spread s) {
     for (uint32_t i = threadIdx.x; i < labels; i += THREADS) {
         const double low = (double)float_of(s.extremes[i]);
@@ -321,7 +322,7 @@ struct estimate {
     struct flow_answer *answer;
 };
 
-/* estimate_rows; LANES threads per row. */
+/* LANES threads per row. */
 static __global__ void estimate_rows(struct columns c, struct estimate e) {
     const size_t a = this_thread() / LANES;
     double lowest = DBL_MAX;

@@ -1,4 +1,4 @@
-/* The potential flow on a device, as backend/backend.h describes it. */
+/* The potential flow on a device: see backend/backend.h. */
 #ifndef DCRF_BACKEND_CUDA_FLOW_CUH
 #define DCRF_BACKEND_CUDA_FLOW_CUH
 

@@ -1,11 +1,11 @@
 /* The grid operator on a device: a spatial kernel as convolutions along the axes, with the taps of
- * filter/grid/grid_taps.h and the matrix of filter/grid/grid.c.
+ * filter/grid/grid_taps.h and the same matrix as filter/grid/grid.c.
  *
- * A thread makes OUTPUTS neighbours along the axis for four channels. The lanes of a warp are next
- * to each other across the axis, and the warps of a block along it: the block brings the inputs of
- * all of them into shared memory, TILE at a time, so that no thread waits for a single input. As
- * all lanes of a warp are at the same place of the axis, each input needs one tap more than the
- * last did, and OUTPUTS of them stay in registers. */
+ * A thread computes OUTPUTS consecutive outputs along the axis for four channels. The lanes of a
+ * warp are adjacent across the axis, and the warps of a block along it: the block loads the inputs
+ * of all its warps into shared memory, TILE at a time, so that no thread waits for a single input.
+ * All lanes of a warp are at the same position on the axis, so each input needs only one new tap,
+ * and OUTPUTS taps stay in registers. */
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/ordered.cuh"
 #include "filter/grid/grid_taps.h"
@@ -14,7 +14,7 @@
 
 #define OUTPUTS 8
 #define WARP 32
-#define WARPS 4 /* of a block */
+#define WARPS 4 /* per block */
 #define TILE (WARPS * OUTPUTS)
 #define MOST_WIDTH 128
 #define WHAT "a grid convolution"
@@ -23,7 +23,7 @@ struct device_grid {
     struct device_operator op;
     dcrf_grid shape;
     size_t radius[DCRF_MAX_AXES];
-    float *taps[DCRF_MAX_AXES]; /* radius + 1 from the centre on, and 2 OUTPUTS zeros */
+    float *taps[DCRF_MAX_AXES]; /* radius + 1 from the centre outwards, and 2 OUTPUTS zeros */
     float *buffer[2];
     size_t buffer_floats;
 };
@@ -34,10 +34,10 @@ struct pass {
     const float *taps;
     int radius;
     int length;                   /* of the axis */
-    uint32_t segments;            /* of TILE outputs, that a line has */
+    uint32_t segments;            /* of TILE outputs, per line */
     uint32_t inner;               /* variables between neighbours along the axis */
     uint32_t width;               /* in float4 */
-    uint32_t across;              /* float4 with the same place on the axis */
+    uint32_t across;              /* float4s at one position on the axis */
     size_t in_stride, out_stride; /* in float4 */
     const float4 *in;
     float4 *out;
@@ -69,13 +69,13 @@ static __global__ void convolve(struct pass p) {
     const size_t line = (size_t)(place / p.inner) * (size_t)p.length * p.inner + place % p.inner;
     const bool is_there = at_across < p.across;
     float4 sum[OUTPUTS];
-    float window[OUTPUTS]; /* what input j has for output k is in place (j - k) mod OUTPUTS */
+    float window[OUTPUTS]; /* the tap from input j to output k is at (j - k) mod OUTPUTS */
 #pragma unroll
     for (int k = 0; k < OUTPUTS; k++) {
         sum[k] = make_float4(0, 0, 0, 0);
         window[k] = 0;
     }
-    const int inputs = 2 * p.radius + OUTPUTS; /* of a thread; the block has TILE - OUTPUTS more */
+    const int inputs = 2 * p.radius + OUTPUTS; /* per thread; a block has TILE - OUTPUTS more */
     for (int part = 0; part < 2 * p.radius + TILE; part += TILE) {
         __syncthreads();
 #pragma unroll
@@ -92,7 +92,7 @@ static __global__ void convolve(struct pass p) {
         }
         __syncthreads();
         for (int i = 0; i < TILE; i += OUTPUTS) {
-            const int input = part + i - warp * OUTPUTS; /* its number for this thread */
+            const int input = part + i - warp * OUTPUTS; /* relative to this thread's first */
             if (input < 0 || input >= inputs)
                 continue;
 #pragma unroll
@@ -187,7 +187,7 @@ static dcrf_status grid_apply(struct device_operator *op,
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
-/* What a variable sees: sum_k F(own value, k) of the convolved histograms at its place. */
+/* The result for a variable: sum_k F(own value, k) of the convolved histogram. */
 static __global__ void read_histograms(const float *seen, struct ordered_group o) {
     const size_t i = this_thread();
     if (i >= o.variables * o.channels)
@@ -222,8 +222,8 @@ static dcrf_status filter_ordered(struct device_operator *op, const struct order
     return status;
 }
 
-/* 1 - fraction; the scale; a product and its sum along each axis; the scale; F between two nodes
- * (four), and a product and its sum over the bins. */
+/* Roundings: 1 - fraction; the scales before and after; the products and sums along each axis; F
+ * between two nodes (four), and the products and sum over the bins. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
     const struct device_grid *grid = (const struct device_grid *)base;
     size_t roundings = 1 + 1 + 2 + 4 + bins + 2;
@@ -266,7 +266,7 @@ static dcrf_status diagonal_there(struct device_operator *op, float *out, dcrf_e
 }
 
 struct double_pass {
-    const float *taps, *scales; /* scales: NULL where they are not due */
+    const float *taps, *scales; /* scales: NULL if not normalized */
     int radius, length;
     size_t inner, variables, channels;
     bool scales_input, scales_output;
@@ -308,7 +308,7 @@ static dcrf_status apply_double(struct device_operator *op, const double *in, do
         p.length = (int)grid->shape.size[axis];
         p.scales_input = axis == 0;
         p.scales_output = axis + 1 == axes;
-        p.out = (axes - axis) % 2 == 1 ? out : between; /* the last: out */
+        p.out = (axes - axis) % 2 == 1 ? out : between; /* the last pass writes to out */
         convolve_double<<<blocks_for(count), THREADS, 0, op->device->stream>>>(p);
         p.in = p.out;
         p.inner *= (size_t)p.length;
@@ -360,7 +360,7 @@ static dcrf_status make_taps(struct device_grid *grid, const struct dcrf_feature
         taps[k] = (float)dcrf_grid_tap(factor, (double)k);
     grid->radius[axis] = radius;
     dcrf_status status =
-        count * sizeof *taps > 32 * 1024 /* beside the tile */
+        count * sizeof *taps > 32 * 1024 /* shared memory left beside the tile */
             ? fail(error, DCRF_ERROR_UNSUPPORTED,
                    "a spatial kernel that reaches %zu variables is not on this device yet: use the "
                    "CPU",

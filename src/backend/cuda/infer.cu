@@ -1,9 +1,8 @@
-/* Mean field from arrays of the caller's to arrays of the caller's: what meanfield/arrays.c asks
- * for.
+/* Mean field directly on the caller's arrays, for meanfield/arrays.c.
  *
- * Numbers become energies with the formulas and the roundings of model/unary_energies.c; then come
- * the diagonals of the kernels and the updates of mean_field.cu. All of it is put into the stream
- * without the host waiting; it waits once, at the end. */
+ * Unaries are converted to energies with the formulas and rounding of model/unary_energies.c; then
+ * follow the diagonals of the kernels and the updates of mean_field.cu. All of it is enqueued
+ * without waiting; the host waits once, at the end. */
 #include "backend/cuda/arrays.cuh"
 #include "backend/cuda/iterate.cuh"
 
@@ -21,15 +20,15 @@ struct numbers {
     size_t variables, picture_variables;
     uint32_t labels, stride; /* of the rows that are written */
     float *rows;
-    unsigned long long *wrong; /* the least variable * labels + label whose number cannot be */
+    unsigned long long *wrong; /* the lowest variable * labels + label with an invalid number */
 };
 
-/* A number as a float, as dcrf_view_copy rounds it. */
+/* A number as a float, rounded as by dcrf_view_copy. */
 static __device__ float read_number(const dcrf_view &view, const char *row, uint32_t i) {
     return (float)view_element(row + (ptrdiff_t)i * view.channel_stride, view.type);
 }
 
-/* One thread per variable; rows are written by fours. */
+/* One thread per variable; rows are written four floats at a time. */
 template <dcrf_unary_kind KIND> static __global__ void make_energies(numbers n) {
     const size_t a = this_thread();
     if (a >= n.variables)
@@ -153,7 +152,7 @@ struct results {
     size_t variables, picture_variables;
     const dcrf_view *views;
     dcrf_grid grid;
-    const unsigned long long *wrong; /* where there is something wrong, nothing is written */
+    const unsigned long long *wrong; /* if any number is invalid, nothing is written */
 };
 
 static __global__ void write_marginals(struct results r) {
@@ -186,7 +185,7 @@ static __global__ void write_labels(struct results r) {
         *reinterpret_cast<uint16_t *>(to) = (uint16_t)best;
 }
 
-/* Marginals (0) or labels (1), into the arrays or into copies of them. */
+/* Marginals (0) or labels (1), into the arrays or into device copies of them. */
 static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                                 int which, const float *q, const unsigned long long *wrong,
                                 struct views_there *there, dcrf_error *error) {
@@ -215,7 +214,7 @@ static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_b
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* The updates, on memory that mean field has then. */
+/* Run the updates on adopted memory. */
 static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                           float *unary, float *diagonal, dcrf_backend_iterate **it,
                           dcrf_error *error) {

@@ -1,28 +1,28 @@
-/* Marginals on a device and the model that they are of, as backend/backend.h describes them: what
- * mean field (mean_field.cu) and QP (qp.cu) share, and what each of them has. */
+/* Marginals and their model on a device (see backend/backend.h): the state shared by mean field
+ * (mean_field.cu) and QP (qp.cu), and the state of each. */
 #ifndef DCRF_BACKEND_CUDA_ITERATE_CUH
 #define DCRF_BACKEND_CUDA_ITERATE_CUH
 
 #include "backend/cuda/cliques.cuh"
 #include "backend/cuda/messages.cuh"
 
-/* All of it from the first start on, logits from the first damped update on. */
+/* Allocated at the first start; logits at the first damped update. */
 struct mean_field {
     float *logits;
     bool has_logits;
-    float *extra;                          /* what cliques add to the logits; NULL without them */
-    struct dcrf_backend_update how;        /* of the last update */
-    struct dcrf_backend_update *how_there; /* the same, so that the graph need not change with it */
-    double *partial, *sums;                /* of the blocks, and of all */
+    float *extra;                   /* what cliques add to the logits; NULL without cliques */
+    struct dcrf_backend_update how; /* of the last update */
+    struct dcrf_backend_update *how_there; /* its device copy, which graphs read */
+    double *partial, *sums;                /* of each block, and of all blocks */
     unsigned *blocks_done;
     size_t blocks;                     /* of the softmax */
     cudaGraphExec_t step, damped_step; /* NULL until there is one */
 };
 
-/* From the first start on. */
+/* Allocated at the first start. */
 struct qp {
     float *field;  /* of y */
-    float *vertex; /* s as a block */
+    float *vertex; /* the vertex s, as a block */
     double *partial, *sums;
     double quadratic;     /* the cliques' part of Q */
     cudaGraphExec_t bend; /* NULL until there is one */
@@ -35,7 +35,7 @@ struct dcrf_backend_iterate {
     struct message_kernels kernels;
     struct device_cliques cliques;
     const float *unary;
-    float *own_unary; /* the same; NULL where it is the caller's */
+    float *own_unary; /* the same, or NULL if it is the caller's */
     float *y;
     struct mean_field mean_field;
     struct qp qp;
@@ -43,12 +43,12 @@ struct dcrf_backend_iterate {
 
 extern const struct dcrf_backend_iterate_methods iterate_methods;
 void iterate_free(dcrf_backend_iterate *it);
-/* For infer.cu. Unary and diagonals of the model are arrays of the device, and outlive it. */
+/* For infer.cu. The model's unary and diagonals are device arrays that must outlive *out. */
 dcrf_status iterate_adopt(dcrf_backend_iterate **out, dcrf_backend_device *device,
                           const struct dcrf_backend_model *model, dcrf_error *error);
 
-/* Launches that are the same every time: recorded as a graph, after a first run that takes what
- * memory the filters need; and both as one call. */
+/* Launches that are the same every time. iterate_record captures them as a graph, which requires a
+ * previous run that allocated the memory of the filters; iterate_repeat does both. */
 typedef dcrf_status (*iterate_launches)(dcrf_backend_iterate *it, dcrf_error *error);
 dcrf_status iterate_record(dcrf_backend_iterate *it, iterate_launches launches,
                            cudaGraphExec_t *graph, dcrf_error *error);
@@ -59,8 +59,8 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
                              double *entropy, dcrf_error *error);
 dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             double *sums, dcrf_error *error);
-/* From softmax(-unary) on, so many updates without damping; only put into the stream. And its
- * parts: what comes before anything else, softmax(-unary), and one update of y. */
+/* Starting from softmax(-unary), enqueue this many updates without damping. Then its parts:
+ * preparation, softmax(-unary), and one update of y. */
 dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error);
 dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error);
 dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error);

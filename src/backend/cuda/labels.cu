@@ -1,4 +1,5 @@
-/* The labels of the largest marginals: so that labels go to the host and blocks do not. */
+/* The label of the largest marginal of each variable, found on the device so that only labels are
+ * copied to the host. */
 #include "backend/cuda/device.cuh"
 
 #define WHAT "the labels of marginals"

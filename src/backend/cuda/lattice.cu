@@ -17,8 +17,7 @@ static __global__ void mark_heads(const unsigned long long *codes, size_t count,
         heads[e] = e == 0 || codes[e] != codes[e - 1];
 }
 
-/* `number` has the count of heads up to and with each entry. Points that are no variables put
- * nothing in. */
+/* `number` is the inclusive count of heads. Points that are not variables get weight 0. */
 static __global__ void number_entries(const unsigned long long *codes, const uint32_t *entries,
                                       const uint32_t *number, const float *weights, size_t count,
                                       uint32_t variables, uint32_t corners,
@@ -43,7 +42,7 @@ static __global__ void number_entries(const unsigned long long *codes, const uin
 
 /* ---- connection ----------------------------------------------------------------------------- */
 
-/* Blocks along y are the axes; in memory there is room for `room` vertices along each. */
+/* blockIdx.y is the axis; there is memory for `room` vertices per axis. */
 static __global__ void clear_neighbours(uint32_t *neighbours, const uint32_t *vertices,
                                         uint32_t room) {
     uint2 *along = reinterpret_cast<uint2 *>(neighbours) + (size_t)blockIdx.y * room;
@@ -51,9 +50,9 @@ static __global__ void clear_neighbours(uint32_t *neighbours, const uint32_t *ve
         along[v] = make_uint2(room, room);
 }
 
-/* One step ahead along an axis adds 1 to every coordinate but that of the axis, which loses d: the
- * remainder k grows by one and m of the axis falls by one, and where k was d, every m grows by one
- * and k becomes 0. */
+/* One step ahead along an axis adds 1 to every coordinate except that of the axis, which decreases
+ * by d: the remainder k grows by 1 and m of the axis falls by 1; if k was d, every m grows by 1 and
+ * k becomes 0. */
 static __device__ unsigned long long step_ahead(const struct coding &coding,
                                                 unsigned long long code, uint32_t axis) {
     const uint32_t d = (uint32_t)coding.dimension;
@@ -84,13 +83,13 @@ static __global__ void connect(const struct coding *coding, const unsigned long 
         if (low == vertices || codes[low] != wanted)
             continue;
         along[2 * v + 1] = low;
-        along[2 * (size_t)low] = (uint32_t)v; /* from one vertex only */
+        along[2 * (size_t)low] = (uint32_t)v; /* no race: only one vertex has this neighbour */
     }
 }
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* Beyond the last vertex there are none. */
+/* No pieces beyond the last vertex. */
 static __global__ void count_pieces(const uint32_t *first, const uint32_t *count, uint32_t room,
                                     uint32_t *pieces, uint8_t *is_shared) {
     const uint32_t vertices = *count;
@@ -112,18 +111,18 @@ static __global__ void list_pieces(const uint32_t *piece_first, const uint32_t *
 
 /* ---- the stages ----------------------------------------------------------------------------- */
 
-/* What lives while a plan is made. */
+/* State while a plan is being made. */
 struct build {
     struct device_lattice *lattice;
     dcrf_backend_device *device;
-    bool is_waiting;       /* for numbers that memory and work are measured by */
+    bool is_waiting;       /* for the counts, to size memory and launches */
     struct coding *coding; /* on the device */
     bool is_single;
     int bits; /* of codes */
     size_t pictures;
-    size_t points; /* the variables, and one more where the origin is in */
+    size_t points; /* the variables, and the origin if included */
     size_t entries;
-    float *own_rows; /* NULL: they are the caller's */
+    float *own_rows; /* NULL: `rows` are the caller's */
     const float *rows;
     unsigned long long *codes[2];
     uint32_t *entry[2];
@@ -149,7 +148,7 @@ static dcrf_status need_scratch(struct build *b, size_t bytes, dcrf_error *error
     return status;
 }
 
-/* CUB's calls come twice: the first asks how much scratch memory it takes. */
+/* CUB functions are called twice: first to ask for the size of the scratch memory. */
 #define WITH_SCRATCH(b, call)                                                                      \
     do {                                                                                           \
         void *scratch = nullptr;                                                                   \
@@ -194,7 +193,7 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
     const unsigned blocks = blocks_for(b->entries);
     cudaStream_t stream = b->device->stream;
     uint32_t vertices = 0;
-    uint32_t *heads = b->entry[0]; /* not needed any more */
+    uint32_t *heads = b->entry[0]; /* no longer needed */
     mark_heads<<<blocks, THREADS, 0, stream>>>(b->codes[1], b->entries, heads);
     dcrf_status status = check(cudaGetLastError(), WHAT, error);
     if (status < 0)
@@ -243,7 +242,7 @@ static dcrf_status connect_vertices(struct build *b, dcrf_error *error) {
     return check(cudaGetLastError(), WHAT, error);
 }
 
-/* A piece is full but for the last one of its vertex. */
+/* All pieces of a vertex are full except the last, which bounds their number. */
 static dcrf_status take_pieces(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
     const size_t room = lattice->vertices;
@@ -326,7 +325,7 @@ static struct device_lattice *make_lattice(dcrf_backend_device *device, size_t v
     return lattice;
 }
 
-/* All that stands on the rows. */
+/* Everything that depends on the rows. */
 static dcrf_status build_rows(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
     struct coding coding;
@@ -350,7 +349,7 @@ static dcrf_status build_rows(struct build *b, dcrf_error *error) {
     return status;
 }
 
-/* An empty build. Whatever comes, finish is called next. */
+/* Start a build. `finish` must be called even on failure. */
 static dcrf_status begin(struct build *b, dcrf_backend_device *device, size_t variables,
                          size_t dimension, size_t pictures, bool is_compatible, bool has_origin,
                          dcrf_error *error) {
@@ -371,7 +370,7 @@ static dcrf_status begin(struct build *b, dcrf_backend_device *device, size_t va
     return DCRF_OK;
 }
 
-/* All but the normalization. */
+/* Everything except the normalization. */
 static dcrf_status build_features(struct build *b, dcrf_backend_device *device,
                                   const struct dcrf_features *features, bool is_compatible,
                                   bool has_origin, dcrf_error *error) {
@@ -383,7 +382,7 @@ static dcrf_status build_features(struct build *b, dcrf_backend_device *device,
     return status < 0 ? status : build_rows(b, error);
 }
 
-/* Give the operator out, or free what there is of it. */
+/* Return the operator, or free it on failure. */
 static dcrf_status finish(struct build *b, dcrf_status status, struct device_operator **out) {
     struct device_lattice *lattice = b->lattice;
     *out = nullptr;

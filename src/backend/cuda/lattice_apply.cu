@@ -1,18 +1,18 @@
-/* The lattice operator: splat, blur along each axis, slice, as filter/lattice/lattice.c describes
- * them.
+/* The lattice operator: splat, blur along each axis, slice, as described in
+ * filter/lattice/lattice.c.
  *
- * Rows are worked on by as many threads as they have groups of four channels. The splat sums up a
- * vertex in pieces of PIECE entries, one warp each, and vertices of several pieces in their order,
- * so nothing depends on timing. Both orders of the blur are made by the same launches. */
+ * There is one thread per row and four channels. The splat sums a vertex in pieces of PIECE
+ * entries, one warp each, and the pieces of a vertex in a fixed order, so nothing depends on
+ * timing. The same launches blur in both orders of the axes. */
 #include "backend/cuda/lattice.cuh"
 #include "backend/cuda/ordered.cuh"
 
 #include <cstdlib>
 
 #define WARP 32
-/* Channels that go through the lattice together. */
+/* Channels per pass through the lattice. */
 #define MOST_WIDTH (4 * WARP)
-/* What is splat, and two for each order of the axes. */
+/* One for the splat, and two for each order of the axes. */
 #define BUFFERS 5
 #define WHAT "a lattice filter"
 
@@ -24,7 +24,7 @@ static __device__ float4 operator*(float s, float4 a) {
     return make_float4(s * a.x, s * a.y, s * a.z, s * a.w);
 }
 
-/* Four sums, of floats or doubles. */
+/* Four sums, in float or double. */
 template <typename T> struct four {
     T x, y, z, w;
     __device__ void add(float weight, float4 v) {
@@ -57,7 +57,7 @@ struct splat {
     float4 *partial; /* rows of pieces */
 };
 
-/* One warp per piece: LANES threads per entry, and the entries of the piece dealt out in turn. */
+/* One warp per piece: LANES threads per entry, which take the entries of the piece in turn. */
 template <int LANES, typename T>
 static __device__ void sum_piece(const struct splat &s, uint32_t piece) {
     const uint32_t lane = threadIdx.x % WARP, column = lane % LANES;
@@ -86,7 +86,7 @@ template <int LANES, typename T> static __global__ void sum_pieces(struct splat 
 
 #define SHARED_THREADS 128
 
-/* One block per vertex of several pieces, as many blocks as there may be; added up in double. */
+/* One block per vertex of several pieces, in a loop; added in double. */
 template <int LANES>
 static __global__ void sum_shared(struct splat s, const uint32_t *shared, const uint32_t *count) {
     __shared__ four<double> sums[SHARED_THREADS];
@@ -137,7 +137,7 @@ struct blur {
     const float4 *in[2];
     float4 *out[2];
     const uint32_t *vertices;
-    uint32_t missing, width; /* a neighbour that is missing has this number */
+    uint32_t missing, width; /* missing: the number of a missing neighbour */
 };
 
 static __device__ float4 blurred_row(const float4 *in, const uint32_t *neighbours, uint32_t vertex,
@@ -150,7 +150,7 @@ static __device__ float4 blurred_row(const float4 *in, const uint32_t *neighbour
            DCRF_LATTICE_SIDE * (before + after);
 }
 
-/* One axis of one order, or with gridDim.y = 2 of both. */
+/* One axis in one order, or in both if gridDim.y = 2. */
 static __global__ void blur_axis(struct blur b) {
     const uint32_t order = blockIdx.y;
     const size_t count = (size_t)*b.vertices * b.width;
@@ -159,7 +159,7 @@ static __global__ void blur_axis(struct blur b) {
                                       (uint32_t)(i % b.width), b.missing, b.width);
 }
 
-/* The last axes of both orders, added up. */
+/* The last axes of both orders, added. */
 static __global__ void blur_last(struct blur b) {
     const size_t count = (size_t)*b.vertices * b.width;
     for (size_t i = this_thread(); i < count; i += (size_t)gridDim.x * blockDim.x) {
@@ -314,8 +314,8 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
-/* What a variable in each bin of a vertex sees: sum_k F(h, k) histogram_k, F the table or the sign
- * of k - h. */
+/* The result for a variable in each bin h of a vertex: sum_k F(h, k) histogram_k, F the table or
+ * the sign of k - h. */
 static __global__ void weigh(const float *histograms, const float *table, size_t count,
                              uint32_t bins, uint32_t row, float *seen) {
     const size_t i = this_thread();
@@ -357,8 +357,8 @@ static __global__ void slice_seen(const float *seen, const uint32_t *corner_vert
     o.out[a * o.out_stride + channel] = 0.5f * (low + fraction * (high - low));
 }
 
-/* Histograms that go through the lattice at once stay where they are blurred; others are put
- * together from blocks of bins. */
+/* Histograms that fit in one pass stay in the blur's buffer; otherwise they are assembled from
+ * blocks of bins. */
 static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_group *o,
                                    float *together, float **histograms, dcrf_error *error) {
     const size_t row = o->channels * o->row;
@@ -399,9 +399,10 @@ dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_gro
     return status;
 }
 
-/* One for 1 - fraction, two to float after the pieces and after their sum, both in double; two
- * along each axis, and two more where both orders meet; a product and its sum over the bins, and
- * one more for the sign; a product and its sum over the corners; five between two nodes. */
+/* Roundings: one for 1 - fraction; two to float, after the pieces and after their sum, both in
+ * double; two along each axis, and two more where both orders are added; the products and sum over
+ * the bins, and one more for the sign; the products and sum over the corners; five between two
+ * nodes. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
     const struct device_lattice *lattice = (const struct device_lattice *)base;
     return 3 + 2 * lattice->corners + 2 + bins + 2 + lattice->corners + 1 + 5;

@@ -1,5 +1,5 @@
-/* Points on the lattice: how far they reach, the codes of their vertices, and their weights, with
- * the roundings of filter/lattice/lattice_embed.c. */
+/* Points on the lattice: their extent, the codes of their vertices, and their weights, rounded
+ * exactly as in filter/lattice/lattice_embed.c. */
 #include "backend/cuda/lattice_codes.cuh"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 /* ---- the extent ----------------------------------------------------------------------------- */
 
-/* Floats in the order of integers. */
+/* Maps floats to integers in the same order. */
 static __device__ int ordered_bits(float value) {
     const int bits = __float_as_int(value);
     return bits < 0 ? bits ^ 0x7fffffff : bits;
@@ -49,19 +49,19 @@ static __global__ void clear_extent(int dimension, int *extent) {
  * filter/lattice/lattice_embed.c. */
 #define COORDINATE_ERROR 0x1p-19
 
-/* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
- * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
- * In single precision coordinates must be so small that rounding is a part of that one. One thread:
- * the host need not wait for the extremes. */
+/* Coordinates of the embedding are linear in the features, so the extremes bound them. A corner of
+ * the simplex is within two steps of the point, a neighbour within three; one step is spare. In
+ * single precision, coordinates must be small enough that rounding errors are a fraction of that
+ * step. Runs on the device, in one thread, so that the host need not wait for the extremes. */
 static __global__ void choose_coding(struct coding coding, size_t pictures, const int *extent,
                                      struct coding *out) {
     const int dimension = coding.dimension;
     const double corners = (double)(dimension + 1), margin = 4;
-    double low = 0, high = 0, size = 0; /* of the sum of what is above */
+    double low = 0, high = 0, size = 0; /* of the sum over higher coordinates */
     double digits[DCRF_MAX_FEATURES];
     coding.is_failed = CODING_IS_RIGHT;
     for (int i = dimension; i >= 0; i--) {
-        double along_low = 0, along_high = 0; /* of the feature that makes coordinate i */
+        double along_low = 0, along_high = 0; /* of the feature of coordinate i */
         if (i > 0) {
             along_low = (double)from_ordered_bits(extent[2 * (i - 1)]) * coding.factor[i - 1];
             along_high = (double)from_ordered_bits(extent[2 * i - 1]) * coding.factor[i - 1];
@@ -144,7 +144,7 @@ dcrf_status coding_download(struct coding *coding, const struct coding *there,
 
 /* ---- embedding ------------------------------------------------------------------------------ */
 
-/* Sums and products as they are written: none is fused with another. */
+/* Sums and products that are never fused. */
 static __device__ double times(double a, double b) {
     return __dmul_rn(a, b);
 }
@@ -169,7 +169,7 @@ static __device__ float minus(float a, float b) {
     return __fsub_rn(a, b);
 }
 
-/* The nearest whole number: halves go away from zero in double, to the even one in single. */
+/* The nearest integer: halves round away from zero in double, to even in single precision. */
 static __device__ int nearest(double value) {
     return (int)__dadd_rn(value, value < 0 ? -0.5 : 0.5);
 }
@@ -178,9 +178,8 @@ static __device__ int nearest(float value) {
     return __float2int_rn(value);
 }
 
-/* dsp/dsp_embed.h for one variable, with the same roundings: in double, or in single precision,
- * whose differences come from the origin as it is in the end, and whose weights are as they come.
- */
+/* dsp/dsp_embed.h for one variable, with the same rounding: in double, or in single precision,
+ * where the differences are taken from the final origin and the weights are not clamped. */
 template <int MOST, typename T>
 static __device__ void embed(const struct coding &coding, int d, const float *feature, int *origin,
                              int *rank, float *weight) {
@@ -221,7 +220,7 @@ static __device__ void embed(const struct coding &coding, int d, const float *fe
         barycentric[k] = 0;
     for (int i = 0; i <= d; i++) {
         const T share = times(difference[i], inverse);
-        for (int k = 0; k <= d; k++) /* registers have no index */
+        for (int k = 0; k <= d; k++) /* registers cannot be indexed */
             if (k == d - rank[i]) {
                 barycentric[k] = plus(barycentric[k], share);
                 barycentric[k + 1] = minus(barycentric[k + 1], share);

@@ -1,11 +1,11 @@
-/* The vertices of points on a lattice as numbers: lattice.cuh says how. */
+/* Lattice vertices as integer codes: see lattice.cuh. */
 #ifndef DCRF_BACKEND_CUDA_LATTICE_CODES_CUH
 #define DCRF_BACKEND_CUDA_LATTICE_CODES_CUH
 
 #include "backend/cuda/device.cuh"
 
-/* How vertices become codes: digit i of a code is m_i - low[i], and weighs place[i]. The digit of
- * the remainder is the last one, which weighs 1; that of the picture is the first. */
+/* How vertices become codes: digit i of a code is m_i - low[i], with place value place[i]. The last
+ * digit is the remainder k, with place value 1; the first is the picture. */
 struct coding {
     int dimension;
     size_t picture_points; /* of each picture */
@@ -14,14 +14,14 @@ struct coding {
     double factor[DCRF_MAX_FEATURES]; /* of the embedding */
     long long low[DCRF_MAX_FEATURES];
     unsigned long long place[DCRF_MAX_FEATURES];
-    int bits;      /* of all codes */
+    int bits;      /* enough for every code */
     int is_failed; /* a coding_failure */
 };
 
 enum coding_failure { CODING_IS_RIGHT, CODING_TOO_LARGE, CODING_TOO_LARGE_SINGLE, CODING_TOO_WIDE };
 
-/* Points and where their corners go: codes and weights, and entries, which are numbered point *
- * corners + corner. */
+/* Points, and the outputs for their corners: codes, weights, and entry numbers (point * corners +
+ * corner). */
 struct embedding {
     const struct coding *coding; /* on the device */
     int dimension;
@@ -33,12 +33,12 @@ struct embedding {
     float *weights;
 };
 
-/* The coding of points in rows of features of the device's: there, the caller's to release. Only
- * puts work into the stream; one that has failed gives weights that are not numbers. */
+/* Choose a coding for points in feature rows on the device. The result is on the device too; the
+ * caller releases it. Only enqueues work; a coding that failed yields NaN weights. */
 dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
                           bool is_single, const float *rows, size_t points, size_t pictures,
                           dcrf_error *error);
-/* What was chosen, here, or why it has failed. */
+/* Copy the coding to the host, or report why it failed. */
 dcrf_status coding_download(struct coding *coding, const struct coding *there,
                             dcrf_backend_device *device, dcrf_error *error);
 

@@ -1,6 +1,6 @@
 /* The normalization of a lattice: the weights of its corners are multiplied by the scales, or by
- * one factor per picture, the calibration. In the compatible one what variables put in (the weights
- * by vertex) and what they take out (those by variable) have each their own scales, or none. */
+ * one calibration factor per picture. In the compatible lattice, the splat weights (stored by
+ * vertex) and the slice weights (stored by variable) are each scaled or not. */
 #include "backend/cuda/lattice.cuh"
 
 #include <cmath>
@@ -8,8 +8,7 @@
 
 #define WHAT "the plan of a lattice"
 
-/* Of what goes in and of what comes out: the scale of each variable, or the factor of its picture,
- * or nothing. */
+/* For splat and slice: the scale of each variable, or the factor of its picture, or nothing. */
 struct rescaling {
     const float *in, *out;
     const float *factors;
@@ -20,8 +19,7 @@ static __device__ float scale_of(const struct rescaling &r, const float *scales,
     return scales ? scales[variable] : r.factors ? r.factors[variable / r.picture_variables] : 1;
 }
 
-/* A point that is not a variable has corners that are never read, and entries that contribute
- * nothing. */
+/* For a point that is not a variable, corners are never read and entries have weight 0. */
 static __global__ void rescale(struct rescaling r, size_t corner_count, size_t entry_count,
                                uint32_t corners, const uint32_t *entry_variable,
                                float *corner_weight, float *entry_weight) {
@@ -42,7 +40,7 @@ static dcrf_status rescale_weights(struct device_lattice *lattice, const struct 
 }
 
 struct sampled_sums {
-    double exact, found; /* found: the operator's */
+    double exact, found; /* found: by the operator */
 };
 
 /* One block per sample (x) and picture (y): the exact row sum of a variable, and the operator's. */
@@ -76,8 +74,8 @@ static __global__ void sum_sampled(const float *all_rows, const float *raw_sums,
             partial[0], (double)raw_sums[(first + variable) * DCRF_NARROW_LANES]};
 }
 
-/* As dcrf_lattice_calibrate: in each picture the operator's row sums are those of the formula on
- * the average over the same sample of variables. *factors is the caller's to release. */
+/* As dcrf_lattice_calibrate: in each picture, make the operator's row sums equal to the exact ones
+ * on average over the same sample of variables. The caller releases *factors. */
 static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
                              const float *raw_sums, size_t pictures, float **factors,
                              dcrf_error *error) {
@@ -146,9 +144,9 @@ dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
     return status;
 }
 
-/* ---- the compatible one --------------------------------------------------------------------- */
+/* ---- the compatible lattice ----------------------------------------------------------------- */
 
-/* What the original adds to row sums. */
+/* Added to row sums by the original. */
 #define ROW_SUM_FLOOR 1e-20f
 
 static __global__ void invert_sums(const float *sums, size_t variables, bool is_symmetric,

@@ -1,5 +1,4 @@
-/* What proofs and methods ask of a lattice besides its filter: the diagonal, and the filter in
- * double. */
+/* The diagonal of a lattice, and its filter in double. */
 #include "backend/cuda/lattice.cuh"
 #include "backend/cuda/sums.cuh"
 
@@ -15,7 +14,7 @@ struct diagonal {
     float *out;
 };
 
-/* lattice_diagonal.c: what is left of a unit after one step along each axis of a set. */
+/* lattice_diagonal.c: the weight that remains of a unit after one step along each axis of a set. */
 static __device__ float walk(const struct diagonal &d, uint32_t corners, uint32_t from,
                              uint32_t axes, uint32_t direction) {
     float left = 1;
@@ -33,7 +32,7 @@ static __device__ float walk(const struct diagonal &d, uint32_t corners, uint32_
     return left;
 }
 
-/* FIXED corners, of pictures with colours, stay in registers. */
+/* With FIXED corners (6 for colour images) the arrays stay in registers. */
 template <uint32_t FIXED> static __global__ void find_diagonal(struct diagonal d) {
     const uint32_t corners = FIXED > 0 ? FIXED : d.corners;
     const size_t a = this_thread();
@@ -119,7 +118,7 @@ struct double_rows {
     double *out;
 };
 
-/* A warp per vertex and channel: some vertices have thousands of entries. */
+/* One warp per vertex and channel: some vertices have thousands of entries. */
 static __global__ void splat_double(struct double_rows r, const uint32_t *first,
                                     const uint32_t *entry_variable, const float *entry_weight) {
     const size_t i = this_thread() / SUMS_WARP;

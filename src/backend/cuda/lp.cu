@@ -1,5 +1,5 @@
-/* The LP by Huber continuation on a device: the steps that lp/lp_huber.c asks for, on blocks
- * that stay here. */
+/* The LP by Huber continuation on a device: the steps of lp/lp_huber.c, on blocks that stay on the
+ * device. */
 #include "backend/cuda/lp.cuh"
 
 #include <cstdlib>
@@ -63,10 +63,10 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
         status =
             check(cudaMemsetAsync(lp->blocks_done, 0, sizeof *lp->blocks_done, lp->device->stream),
                   WHAT, error);
-    if (status == DCRF_OK) /* it is always sent as a whole */
+    if (status == DCRF_OK) /* it is always downloaded whole */
         status = check(cudaMemsetAsync(lp->answer, 0, sizeof *lp->answer, lp->device->stream), WHAT,
                        error);
-    /* The padding of rows is never written but read by passes over whole blocks. */
+    /* The padding of rows is never written, but passes over whole blocks read it. */
     for (float *block : {lp->y, lp->previous})
         if (status == DCRF_OK)
             status = check(cudaMemsetAsync(block, 0, numbers * sizeof *block, lp->device->stream),
@@ -233,7 +233,7 @@ static dcrf_status lp_write_best(dcrf_backend_lp *lp, const double *pairwise, dc
                       : write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
 }
 
-/* What is in lp->answer, once all that was asked for before is done. */
+/* Download lp->answer after all enqueued work is done. */
 static dcrf_status read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
                                dcrf_error *error) {
     static_assert(sizeof *answer <= DEVICE_FEW * sizeof *lp->device->few, "few is enough");
@@ -260,7 +260,7 @@ static __global__ void fill_rows(const float *values, size_t variables, uint32_t
         block[i] = (double)values[i / stride];
 }
 
-/* v of the zero point of the min form: C_p / |p|. */
+/* v at the zero point of the min form: C_p / |p|. */
 static dcrf_status reset_cliques(dcrf_backend_lp *lp, double *v, dcrf_error *error) {
     float *weights = nullptr;
     dcrf_status status = device_array(lp->device, &weights, lp->variables, WHAT, error);
@@ -298,7 +298,7 @@ static dcrf_status lp_reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roun
 struct alive_labels {
     uint32_t count;
     uint16_t label[LP_MOST_LABELS];
-    uint16_t place[LP_MOST_LABELS]; /* of each label among them; `count` for others */
+    uint16_t place[LP_MOST_LABELS]; /* index of each label in `label`; `count`: not alive */
 };
 
 static __global__ void pack(const float *z, uint32_t stride, size_t variables,
@@ -310,14 +310,14 @@ static __global__ void pack(const float *z, uint32_t stride, size_t variables,
     packed[i] = k < alive.count ? z[a * stride + alive.label[k]] : 0;
 }
 
-/* One filtered block of the labels that are alive, or two, with their weights. */
+/* One or two filtered blocks of the labels that are alive, with their weights. */
 template <typename T> struct messages {
-    const T *one, *other; /* other: NULL where there is one only */
+    const T *one, *other; /* other: NULL if there is only one */
     double weight, other_weight;
     uint32_t stride;
 };
 
-/* current = their sum and zeros for other labels, or current += their sum. */
+/* current = their sum, with zeros for other labels; or current += their sum. */
 template <typename T>
 static __global__ void unpack(struct messages<T> from, size_t variables, uint32_t labels,
                               uint32_t stride, struct alive_labels alive, bool is_first,
@@ -367,7 +367,7 @@ static dcrf_status find_alive(dcrf_backend_lp *lp, double threshold, struct aliv
     return status;
 }
 
-/* The levels of one epsilon and number of bins are always the same. */
+/* The levels depend only on epsilon and the number of bins. */
 static dcrf_status need_levels(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                                dcrf_error *error) {
     const size_t bins = shape->bins;
@@ -401,7 +401,8 @@ static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
     return op->line_on_device(op, &line, error);
 }
 
-/* The first kernel's filter runs beside the second one's, unless they fill the device. */
+/* The first two kernels are filtered concurrently, unless one has a line, which fills the
+ * device. */
 static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                                  const struct alive_labels *alive, size_t stride,
                                  dcrf_error *error) {
@@ -472,7 +473,7 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_sha
                                  double threshold, const struct dcrf_interrupt *interrupt,
                                  dcrf_error *error) {
     struct alive_labels labels;
-    (void)interrupt; /* it is short */
+    (void)interrupt; /* too short to interrupt */
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
         status = find_alive(lp, threshold, &labels, error);
@@ -491,7 +492,7 @@ static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_err
     double *v = lp->dual[DCRF_BACKEND_CURRENT].clique;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, v, nullptr, error); /* outside of the cliques */
+        status = write_block(lp, v, nullptr, error); /* zero outside the cliques */
     return status < 0 ? status
                       : cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
 }

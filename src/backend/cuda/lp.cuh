@@ -1,11 +1,11 @@
-/* The LP on a device: what lp.cu, lp_rows.cu and lp_search.cu share. */
+/* The LP on a device: declarations shared by lp.cu, lp_rows.cu and lp_search.cu. */
 #ifndef DCRF_BACKEND_CUDA_LP_CUH
 #define DCRF_BACKEND_CUDA_LP_CUH
 
 #include "backend/cuda/cliques.cuh"
 #include "backend/cuda/ordered.cuh"
 
-/* Labels that the threads of a row can hold. */
+/* The most labels that the threads of a row can hold. */
 #define LP_MOST_LABELS 512
 
 /* A point of the dual: A alpha and v. */
@@ -14,18 +14,19 @@ struct lp_dual {
     double *clique; /* NULL without cliques */
 };
 
-/* What the bound of a point is made of: sum_a min_i (phi - point)_ai, and of the magnitudes. */
+/* The sums behind the bound of a point: sum_a min_i (phi - point)_ai, and the sum of the
+ * magnitudes. */
 enum { LP_LOWEST, LP_MAGNITUDE, LP_BOUND_SUMS };
 
-/* What a step tells the host, in one piece. */
+/* What a step returns to the host, in one copy. */
 struct lp_answer {
     double weights[DCRF_BACKEND_TARGETS];
     double bounds[DCRF_BACKEND_TARGETS][LP_BOUND_SUMS];
     double objective, uphill;
     double unary;                     /* of the labels of y */
     double momentum, beta;            /* of the inner steps */
-    double decrease[2];               /* of the majorant, likewise */
-    uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
+    double decrease[2];               /* of the majorant, in the inner steps */
+    uint32_t largest[LP_MOST_LABELS]; /* of z, per label, as the bits of a float */
     uint8_t occurs[LP_MOST_LABELS];   /* among the labels of y */
 };
 
@@ -38,42 +39,42 @@ struct dcrf_backend_lp {
     double *weights;                         /* the host's */
     float *unary, *y, *previous, *z;         /* blocks */
     float *inner;                            /* likewise; NULL until it is first needed */
-    float *packed, *filtered[2];             /* blocks of the labels that are alive */
+    float *packed, *filtered[2];             /* blocks of the labels still in use */
     double *precise;                         /* likewise; NULL until it is first needed */
     struct lp_dual dual[DCRF_BACKEND_DUALS]; /* blocks */
     struct device_cliques cliques;
     double *stiffness; /* per clique */
     float *metric;
-    uint16_t *labels;         /* of y, where they are known */
+    uint16_t *labels;         /* of y, if are_labels_known */
     struct lp_answer *answer; /* on the device */
-    double *partial;          /* of the blocks of a launch */
+    double *partial;          /* block sums of a launch */
     unsigned *blocks_done;
-    float largest[LP_MOST_LABELS]; /* the host's: of z, where it is known */
+    float largest[LP_MOST_LABELS]; /* on the host: of z, if is_largest_known */
     bool is_largest_known;
     bool are_labels_known;
-    double unary_of_labels; /* the host's, likewise, and which labels occur */
+    double unary_of_labels; /* on the host, with `occurs`: if are_labels_known */
     bool occurs[LP_MOST_LABELS];
-    struct ordered_levels levels; /* those of the last shape */
+    struct ordered_levels levels; /* for the last shape used */
     size_t levels_bins;
     double levels_epsilon;
 };
 
-/* What one thread, or a few, make of each row. They put work into the stream, and what they find
- * into lp->answer. */
+/* Work on each row by one or a few threads. These enqueue work that writes its results to
+ * lp->answer. */
 dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error);
-/* y and z of `advance`, with the largest of z. */
+/* y and z of `advance`, and the largest z. */
 dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                        dcrf_error *error);
 /* The average and best of `advance`. */
 dcrf_status lp_improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                        dcrf_error *error);
-/* lp->precise = the first `labels` columns of lp->packed through an operator, by lp->levels, in
- * double; rows of `labels`. */
+/* lp->precise = the first `labels` columns of lp->packed filtered by an operator with lp->levels,
+ * in double; rows of `labels`. */
 dcrf_status lp_filter_by_bins(dcrf_backend_lp *lp, struct device_operator *op, size_t labels,
                               size_t stride, dcrf_error *error);
 /* bounds[0] of the answer. */
 dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error);
-/* Doubles that lp->partial needs for them. */
+/* The number of doubles that these need in lp->partial. */
 size_t lp_row_partials(size_t variables);
 size_t lp_search_partials(size_t variables);
 

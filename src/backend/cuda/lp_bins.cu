@@ -1,10 +1,10 @@
-/* The ordered filter of the LP in double, where an operator has not the line itself: as
- * backend/cpu/pair_dual.c. With w_a(h) the hat functions of the nodes at y_a, K w(h) for some nodes
- * at a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
+/* The ordered filter of the LP in double, for operators without the clipped line, as in
+ * backend/cpu/pair_dual.c. With w_a(h) the hat function of node h at y_a, compute K w(h) for a few
+ * nodes at a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
 #include "backend/cuda/lp.cuh"
 
 #define WHAT "the LP"
-/* Nodes that go through the operator at a time. */
+/* Nodes filtered at a time. */
 #define CHANNELS 8
 
 struct bins {
@@ -13,11 +13,10 @@ struct bins {
     size_t variables;
     const float *table; /* F between the nodes */
     uint32_t count, row;
-    uint32_t first, channels; /* nodes in hand */
+    uint32_t first, channels; /* nodes of the current pass */
 };
 
-/* The lower node of y, and the part that the upper one has in it, computed in floats as all others
- * who look at the point do it. */
+/* The lower node of y, and the weight of the upper one, computed in float as everywhere else. */
 static __device__ uint32_t find_node(float y, uint32_t bins, double *part) {
     const uint32_t last = bins - 1;
     uint32_t node = min((uint32_t)(y * (float)last), last);
@@ -43,7 +42,7 @@ static __global__ void fill_hats(struct bins b, double *hats) {
                                                              : 0;
 }
 
-/* One column of `labels`. */
+/* Adds to one column of rows of `labels`. */
 static __global__ void add_flows(struct bins b, const double *filtered, uint32_t labels,
                                  double *column) {
     const size_t a = this_thread();

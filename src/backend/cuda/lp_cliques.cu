@@ -1,9 +1,10 @@
-/* The LP's dual points of cliques, of the min form: for every clique and label the projection of a
+/* The LP's dual points of cliques in the min form: for every clique and label, the projection of a
  * column of values onto a simplex (backend/cpu/clique_dual.c, backend/cpu/simplex.c). */
 #include "backend/cuda/cliques.cuh"
 
 #define WHAT "the cliques of the LP"
-/* A block has one clique and LANES labels: a warp for every WARPS-th member, a lane per label. */
+/* One block per clique and LANES labels: each warp takes every WARPS-th member, each lane a
+ * label. */
 #define LANES 32
 #define WARPS 16
 
@@ -17,7 +18,7 @@ struct projection {
     double *v;
 };
 
-/* The sum of the warps' values of each label, in their order. All threads get it. */
+/* The sum of the warps' values of each label, in order, for all threads. */
 template <typename T> static __device__ T sum_of_warps(T mine, T (&shared)[WARPS][LANES]) {
     const uint32_t lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     shared[warp][lane] = mine;
@@ -29,8 +30,8 @@ template <typename T> static __device__ T sum_of_warps(T mine, T (&shared)[WARPS
     return sum;
 }
 
-/* Newton's method from the left, as dcrf_simplex_threshold; a label that is done waits for the
- * others. Values are rounded to float as there. */
+/* Newton's method from the left, as in dcrf_simplex_threshold; a label that is done waits for the
+ * others. Values are rounded to float as they are there. */
 static __global__ void project_columns(struct projection p) {
     __shared__ double sums[WARPS][LANES];
     __shared__ uint32_t counts[WARPS][LANES];
@@ -41,7 +42,7 @@ static __global__ void project_columns(struct projection p) {
     const uint32_t first = begin + threadIdx.x / LANES;
     const double cost = p.costs[clique], step = p.stiffness[clique] / p.epsilon;
     if (end == begin || !(cost > 0))
-        return; /* all of the block */
+        return; /* the whole block */
     const bool has_label = label < p.labels;
     const float *z = p.z + (has_label ? label : 0);
     double *v = p.v + (has_label ? label : 0);
@@ -107,7 +108,7 @@ dcrf_status cliques_project(const struct device_cliques *cliques, const double *
 
 /* ---- inner steps ---------------------------------------------------------------------------- */
 
-/* A thread has one label of one clique. */
+/* One thread per clique and label. */
 static __global__ void add_means(struct device_cliques c, const double *stiffness, const float *in,
                                  float *out) {
     const size_t thread = this_thread(), clique = thread / c.stride, label = thread % c.stride;

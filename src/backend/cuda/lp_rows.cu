@@ -1,19 +1,18 @@
-/* The LP's work on rows: what lp/lp_huber.c and backend/cpu/dual.c do for one variable after
- * the other. */
+/* The LP's work on rows: what lp/lp_huber.c and backend/cpu/dual.c do variable by variable. */
 #include "backend/cuda/lp.cuh"
 #include "backend/cuda/sums.cuh"
 
 #include <cfloat>
 
 #define WHAT "the LP"
-/* Threads to a row, and the labels that each of them holds. */
+/* Threads per row, and labels per thread. */
 #define FEW_LANES 8
 #define FEW_ITEMS 4
 #define MANY_LANES 32
 #define MANY_ITEMS (LP_MOST_LABELS / MANY_LANES)
 
 enum { OBJECTIVE, UPHILL, UNARY, DESCENT_SUMS };
-/* Those of an inner step: `UPHILL` is its own. */
+/* Sums of an inner step; INNER_UPHILL is that of the inner iteration. */
 enum { DECREASE, INNER_UPHILL, INNER_UNARY, OUTER_UPHILL, INNER_SUMS };
 
 static bool has_few_labels(const dcrf_backend_lp *lp) {
@@ -26,8 +25,8 @@ size_t lp_row_partials(size_t variables) {
 
 /* ---- labels that are alive ------------------------------------------------------------------ */
 
-/* The launch has a multiple of `stride` threads, so each of them sees one label only: the largest
- * value that it has seen. Positive floats are ordered as their bits are. */
+/* The launch has a multiple of `stride` threads, so each thread has only one label; `most` is its
+ * largest value. Nonnegative floats compare like their bits. */
 static __device__ void keep_largest(float most, uint32_t label, uint32_t labels,
                                     uint32_t *largest) {
     __shared__ uint32_t mine[LP_MOST_LABELS];
@@ -81,7 +80,7 @@ struct projection {
     unsigned *blocks_done;
 };
 
-/* The threshold of the projection onto the simplex (backend/cpu/simplex.c) for the rows of a warp:
+/* The threshold of the projection onto the simplex (backend/cpu/simplex.c) for the rows of a warp;
  * a row that is done waits for the others. */
 template <int LANES, int ITEMS>
 static __device__ double find_threshold(const float (&value)[ITEMS], const bool (&has)[ITEMS],
@@ -159,7 +158,7 @@ static __global__ void project_rows(struct lp_rows r, struct projection p) {
     if (is_there && lane == 0) {
         p.labels[a] = (uint16_t)best;
         if (!p.answer->occurs[best])
-            p.answer->occurs[best] = 1; /* by whomever: it is the same */
+            p.answer->occurs[best] = 1; /* all threads write the same value */
         sums[UNARY] = (double)r.unary[a * r.stride + best];
     }
     sums[UPHILL] = (double)(metric * uphill);
@@ -199,7 +198,7 @@ struct inner_step {
     unsigned *blocks_done;
 };
 
-/* What the next step needs: by one thread, when all sums are there. */
+/* Prepare the next step; called by one thread when the sums are complete. */
 static __device__ void end_inner_step(struct lp_answer *answer, const double *totals) {
     const double now = totals[INNER_UPHILL] > 0 ? 1 : fmax(answer->momentum, 1.0);
     answer->momentum = (1 + sqrt(1 + 4 * now * now)) / 2;
@@ -256,7 +255,7 @@ static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
     if (is_there && lane == 0) {
         p.labels[a] = (uint16_t)best;
         if (!p.answer->occurs[best])
-            p.answer->occurs[best] = 1; /* by whomever: it is the same */
+            p.answer->occurs[best] = 1; /* all threads write the same value */
         sums[INNER_UNARY] = (double)r.unary[a * r.stride + best];
     }
     sums[DECREASE] = (double)decrease;
@@ -267,7 +266,7 @@ static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
         end_inner_step(p.answer, totals);
 }
 
-/* w - z: y is the newer one of two steps. */
+/* w - z, where y is the newer of the last two steps. */
 static __global__ void find_difference(size_t floats, const float *y, const float *before,
                                        const float *z, const double *beta, float *difference) {
     const size_t i = this_thread();
@@ -280,7 +279,7 @@ static dcrf_status take_inner(dcrf_backend_lp *lp, dcrf_error *error) {
     if (lp->inner)
         return DCRF_OK;
     const dcrf_status status = device_array(lp->device, &lp->inner, floats, WHAT, error);
-    return status < 0 ? status /* the padding of rows is read too */
+    return status < 0 ? status /* the padding of rows is also read */
                       : check(cudaMemsetAsync(lp->inner, 0, floats * sizeof *lp->inner,
                                               lp->device->stream),
                               WHAT, error);
@@ -347,7 +346,7 @@ struct extrapolation {
     uint32_t *largest;
 };
 
-/* z and its largest entries, in a launch as find_largest has. */
+/* z and its largest entries; launched like find_largest. */
 static __global__ void extrapolate(struct lp_rows r, struct extrapolation e) {
     const size_t first = this_thread(), floats = r.variables * r.stride;
     const float beta = *e.uphill > 0 ? 0 : e.beta;

@@ -1,10 +1,10 @@
-/* The best dual point of the LP is moved towards another one as far as the bound rises
- * (backend/cpu/dual.c, dcrf_dual_improve), without an answer of the host's.
+/* Moves the best dual point of the LP towards another one for as long as the bound rises
+ * (backend/cpu/dual.c, dcrf_dual_improve), without waiting for the host.
  *
- * A pass over the rows has the slope of the bound at COARSE points of the way, and another one at
- * FINE - 1 points between two of them: the halvings that the CPU makes one after the other. The
- * block of threads that is done last halves; a third pass mixes, and sums up what the bound is made
- * of. */
+ * One pass over the rows computes the slope of the bound at COARSE points of the segment, and
+ * another at FINE - 1 points between two of them, in place of the CPU's successive bisections. The
+ * thread block that finishes last bisects; a third pass mixes, and computes the sums behind the
+ * bound. */
 #include "backend/cuda/lp.cuh"
 #include "backend/cuda/sums.cuh"
 
@@ -13,10 +13,10 @@
 #define WHAT "the LP"
 #define COARSE 16
 #define FINE 8
-/* Rows that a block of as many threads takes through shared memory, CHUNK labels at a time. */
+/* Rows (and threads) per block, which go through shared memory CHUNK labels at a time. */
 #define ROWS 128
 #define CHUNK 8
-/* Threads to a row of a mixture. */
+/* Threads per row of a mixture. */
 #define LANES 8
 
 size_t lp_search_partials(size_t variables) {
@@ -27,20 +27,20 @@ size_t lp_search_partials(size_t variables) {
 
 /* ---- how far -------------------------------------------------------------------------------- */
 
-/* Errors are what rounding takes off the bounds. The best point has come `before` of the way to
- * `current` when the search begins (NULL: none). */
+/* Errors are what the bounds lose to rounding. When the search begins, the best point has already
+ * moved the fraction *before towards `current` (NULL: 0). */
 struct search {
     struct lp_rows rows;
     struct lp_dual best, to;
     double error_best, error_current, error_to;
     const double *before;
-    double *weight; /* found: a part of the way */
+    double *weight; /* result: a fraction of the segment */
     double *partial;
     unsigned *blocks_done;
 };
 
-/* The last of `count` (a power of two) steps where the bound still rises: 0 where it falls from the
- * first one on. slopes[k] is that of step k + 1, less the slope of the errors. */
+/* The last of `count` (a power of two) steps where the bound still rises; 0 if it falls from the
+ * first. slopes[k] is the slope at step k + 1, before subtracting that of the errors. */
 static __device__ uint32_t last_rise(const double *slopes, double of_errors, uint32_t count) {
     uint32_t low = 0, high = count;
     while (high - low > 1) {
@@ -65,13 +65,13 @@ static __device__ double choose_weight(const struct search &s, const double (&sl
     return from + (double)last_rise(slopes, of_errors, FINE) / (COARSE * FINE);
 }
 
-/* A thread per row: the label with the lowest reduced cost at each t, the first of equals. */
+/* One thread per row: the label with the lowest reduced cost at each t; ties go to the first. */
 template <int POINTS> static __global__ void sum_slopes(struct search s) {
     __shared__ double costs[ROWS][CHUNK + 1], changes[ROWS][CHUNK + 1];
     const bool is_fine = POINTS == FINE;
     const double from = is_fine ? *s.weight : 0, step = 1.0 / (is_fine ? COARSE * FINE : COARSE);
     if (is_fine && from == 1)
-        return; /* all threads: the bound rises all the way */
+        return; /* in all threads: the bound rises all the way */
     double lowest[POINTS], slope[POINTS], slopes[POINTS];
 #pragma unroll
     for (int p = 0; p < POINTS; p++) {
@@ -117,9 +117,9 @@ template <int POINTS> static __global__ void sum_slopes(struct search s) {
 struct mixture {
     struct lp_rows rows;
     struct lp_dual best, to;
-    const double *weight; /* NULL: best stays as it is */
+    const double *weight; /* NULL: best is unchanged */
     struct lp_dual average;
-    double average_weight; /* of `to` in the average; 0: that stays as it is */
+    double average_weight; /* of `to` in the average; 0: it is unchanged */
     double *sums;          /* of the bound */
     double *partial;
     unsigned *blocks_done;
@@ -179,7 +179,7 @@ dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error) {
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-/* What its roundings take off the bound of a point. */
+/* What the bound of a point loses to rounding. */
 static double error_of(const dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                        enum dcrf_backend_dual point) {
     return dcrf_dual_error_slope(lp->space, {}, how->roundings[point]);

@@ -1,9 +1,8 @@
-/* Mean field on a device: the update of all variables at once that meanfield/mean_field.c
- * describes, on the device.
+/* Mean field on a device: the parallel update of all variables described in meanfield/mean_field.c.
  *
- * An update is one graph of launches, recorded once: the kernels' filters into the field, what
- * cliques add, the softmax, and its sums. With Potts kernels the first has a branch of the graph to
- * itself, so it is filtered beside the others. The host gets four numbers. */
+ * An update is one graph of launches, captured once: the kernels' filters into the field, what
+ * cliques add, the softmax, and its sums. With Potts kernels, the first has its own branch of the
+ * graph, so it is filtered concurrently with the others. The host gets four numbers. */
 #include "backend/cuda/iterate.cuh"
 #include "backend/cuda/sums.cuh"
 #include "energy/clique_terms.h"
@@ -24,7 +23,7 @@ struct update {
     float factor, same_label_factor, all_factor; /* as in dsp/dsp.h */
     float4 *q, *logits;                          /* logits: NULL without damping */
     const struct dcrf_backend_update *how;
-    bool is_start;          /* softmax(-coldness unary): there is no field, and no q */
+    bool is_start;          /* softmax(-coldness unary): no field, no previous q */
     double *partial, *sums; /* sums: NULL if not needed */
     unsigned *blocks_done;
 };
@@ -143,7 +142,7 @@ static size_t lanes_for(size_t stride) {
     return lanes;
 }
 
-/* From a field, or without one: the start. */
+/* An update from a field, or the start if field is NULL. */
 static void launch_update(const dcrf_backend_iterate *it, const struct field_parts *field,
                           bool is_damped, bool wants_sums) {
     const struct mean_field *mf = &it->mean_field;
@@ -245,7 +244,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     dcrf_backend_device *device = it->device;
     struct mean_field *mf = &it->mean_field;
     mf->blocks = blocks_for(it->variables * lanes_for(it->stride));
-    mf->how = {-1, -1}; /* none has been told yet */
+    mf->how = {-1, -1}; /* nothing uploaded yet */
     dcrf_status status = device_array(device, &mf->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
@@ -258,7 +257,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
         status = device_array(device, &mf->extra, it->variables * it->stride, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->sums, DCRF_BACKEND_UPDATE_SUMS, WHAT, error);
-    if (status == DCRF_OK) /* without cliques they cost nothing */
+    if (status == DCRF_OK) /* the clique cost stays zero without cliques */
         status = check(
             cudaMemsetAsync(mf->sums, 0, DCRF_BACKEND_UPDATE_SUMS * sizeof(double), device->stream),
             WHAT, error);
@@ -267,7 +266,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     return status;
 }
 
-/* What the launches read of how to update. */
+/* Upload the update parameters for the launches, if they changed. */
 static dcrf_status tell_how(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             dcrf_error *error) {
     struct mean_field *mf = &it->mean_field;
@@ -309,7 +308,7 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
     return status;
 }
 
-/* The logits of q, where damping needs them for the first time. */
+/* The logits of q, when damping first needs them. */
 static dcrf_status prepare_damping(dcrf_backend_iterate *it, dcrf_error *error) {
     struct mean_field *mf = &it->mean_field;
     const size_t floats = it->variables * it->stride;
@@ -355,7 +354,7 @@ dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error) {
     return launch_step(it, false, false, error);
 }
 
-/* Launch by launch: to record a step takes as long as to launch ten, and holds up other workers. */
+/* Without a graph: capturing a step takes as long as launching ten, and blocks other threads. */
 dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
     dcrf_status status = mean_field_prepare(it, error);
     if (status == DCRF_OK)

@@ -1,4 +1,4 @@
-/* Memory on a device, and copies from and to the host. */
+/* Device memory, and copies to and from the host. */
 #include "backend/cuda/device.cuh"
 
 #include <cstring>
@@ -30,8 +30,8 @@ void device_release(dcrf_backend_device *device, void *memory) {
 
 #define WHAT "a copy"
 
-/* Use the caller's pinned memory. For small copies the query takes longer than the copy.
- */
+/* Whether the caller's memory is pinned. Not checked for small copies: the query takes longer than
+ * the copy. */
 static bool is_pinned(const void *memory, size_t bytes) {
     cudaPointerAttributes attributes = {};
     if (bytes < STAGE_BYTES)
@@ -48,7 +48,7 @@ static dcrf_status copy_directly(dcrf_backend_device *device, void *to, const vo
     return status < 0 ? status : check(cudaStreamSynchronize(device->stream), WHAT, error);
 }
 
-/* The other half, once the copies from it are done. */
+/* Switch to the other half, once the copies from it are done. */
 static dcrf_status turn(dcrf_backend_device *device, dcrf_error *error) {
     struct stage *stage = &device->stage;
     dcrf_status status =
@@ -82,7 +82,7 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
     return status;
 }
 
-/* One part into a half; what was sent from it before is earlier in the stream. */
+/* Download one part into a half; earlier uploads from it come first in the stream. */
 static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char *from, size_t bytes,
                          dcrf_error *error) {
     const dcrf_status status = check(cudaMemcpyAsync(device->stage.half[half], from, bytes,
@@ -93,7 +93,7 @@ static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char 
                : check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
 }
 
-/* What one fetch brings: pieces from `first` to `end`, and the bytes from the first to the last. */
+/* One fetch: pieces first .. end - 1, and the bytes from the first to the last. */
 struct fetched {
     size_t first, end, bytes;
 };
@@ -111,7 +111,7 @@ static struct fetched next_fetch(const std::vector<struct download> &pieces, siz
     return next;
 }
 
-/* Pieces that fit into a half each, in the order of their memory on the device. */
+/* Pieces that each fit into a half, in ascending order of device address. */
 static dcrf_status download_pieces(dcrf_backend_device *device,
                                    const std::vector<struct download> &pieces, dcrf_error *error) {
     struct stage *stage = &device->stage;
@@ -132,7 +132,7 @@ static dcrf_status download_pieces(dcrf_backend_device *device,
         now = next;
         half = !half;
     }
-    /* All that was in the stream is done now. */
+    /* All work in the stream is done by now. */
     stage->current = 0;
     stage->used = 0;
     return !pieces.empty() || status < 0

@@ -33,7 +33,7 @@ static dcrf_status take_messages(struct message_kernels *kernels, dcrf_error *er
             break;
         float **message = &kernels->messages[k];
         status = device_array(kernels->device, message, floats, WHAT, error);
-        /* Filters leave the padding of rows as it is, and some read whole rows. */
+        /* Filters do not write the padding of rows, but some read whole rows. */
         if (status == DCRF_OK)
             status =
                 check(cudaMemsetAsync(*message, 0, floats * sizeof(float), kernels->device->stream),
@@ -132,7 +132,7 @@ dcrf_status messages_send(const struct message_kernels *kernels, const float *in
     const size_t count = kernels->groups[0].count;
     struct dcrf_application application = {
         DCRF_SYMMETRIC, in, kernels->messages[0], channels, stride, 1, false};
-    if (count < 2) /* without any the message is zero from the beginning */
+    if (count < 2) /* without kernels the message stays zero */
         return filter(kernels, 0, count, application, error);
     dcrf_status status = device_beside(
         kernels->device, [&] { return filter(kernels, 0, 1, application, error); }, error);
@@ -153,7 +153,7 @@ struct compatible {
     bool is_first;
 };
 
-/* field += (message - diagonal in) mu, four labels per thread; the first group writes it. */
+/* field += (message - diagonal in) mu, four labels per thread; the first group overwrites it. */
 static __global__ void add_compatible(struct compatible c) {
     const size_t at = this_thread(), row = at / c.stride;
     const uint32_t column = (uint32_t)(at % c.stride);

@@ -1,4 +1,4 @@
-/* What the kernels of a model say together: the field of a block (energy/coupling.h). */
+/* The combined messages of a model's kernels: the field of a block (energy/coupling.h). */
 #ifndef DCRF_BACKEND_CUDA_MESSAGES_CUH
 #define DCRF_BACKEND_CUDA_MESSAGES_CUH
 
@@ -7,8 +7,8 @@
 /* Kernels that share a compatibility. */
 struct message_group {
     size_t first, count;   /* in `operators` */
-    const float *diagonal; /* on the device; NULL: it stays in */
-    float *own_diagonal;   /* the same; NULL where it is the caller's */
+    const float *diagonal; /* on the device; NULL: it is not subtracted */
+    float *own_diagonal;   /* the same, or NULL if it is the caller's */
     float *mu; /* on the device, rows of the model's stride; NULL: Potts, the only group */
 };
 
@@ -19,25 +19,25 @@ struct message_kernels {
     struct message_group *groups;
     struct device_operator **operators; /* of all groups */
     float *weights;                     /* the host's */
-    /* On the device. For Potts the sum is that of both: the first kernel has one to itself, so that
-     * it can be filtered beside the others, and the second is NULL where there is one kernel only.
-     * Otherwise the first is the field, and the second what one group says. */
+    /* On the device. For Potts the message is the sum of both: the first kernel has its own, so
+     * that it can be filtered concurrently with the others, and the second is NULL if there is only
+     * one kernel. Otherwise the first is the field, and the second the message of one group. */
     float *messages[2];
 };
 
-/* Holds the device. On failure nothing is held. The diagonals of the model are arrays of the host,
- * or, where they are adopted, of the device. */
+/* Holds the device. On failure nothing is held. The model's diagonals are host arrays, or device
+ * arrays if are_adopted. */
 dcrf_status message_kernels_take(struct message_kernels *kernels, dcrf_backend_device *device,
                                  const struct dcrf_backend_model *model, bool are_adopted,
                                  dcrf_error *error);
 void message_kernels_release(struct message_kernels *kernels);
 
-/* Potts: put the filters of a block of the device, whose rows are not longer than those of the
- * model, into its streams. The diagonal is still in the messages. */
+/* Potts: enqueue the filters of a device block whose rows are at most as long as the model's. The
+ * diagonal is still included in the messages. */
 dcrf_status messages_send(const struct message_kernels *kernels, const float *in, size_t channels,
                           size_t stride, dcrf_error *error);
 
-/* The field of a block with the model's stride: the sum of the parts less diagonal x in. */
+/* The field of a block with the model's stride: the sum of the parts minus diagonal x in. */
 struct field_parts {
     float4 *part[2];       /* the second may be NULL */
     const float *diagonal; /* one per variable, or NULL */

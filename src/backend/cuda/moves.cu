@@ -1,8 +1,8 @@
-/* The moves of round/ on a device: labellings and their fields stay here, energies and tables go to
- * the host, which decides.
+/* The moves of round/ on a device: labellings and their fields stay on the device; energies and
+ * tables go to the host, which decides.
  *
- * The field B of a labelling x (energy/coupling.h) is one filter application: of Potts kernels with
- * a channel for every label that occurs, else with one for every label. */
+ * The field B of a labelling x (energy/coupling.h) is one filter application: with one channel per
+ * label that occurs for Potts kernels, else with one per label. */
 #include "backend/cuda/moves.cuh"
 
 #include "backend/cuda/sums.cuh"
@@ -12,14 +12,15 @@
 #include <vector>
 
 #define WHAT "moves"
-/* Threads to a row. */
+/* Threads per row. */
 #define LANES 8
-/* Tables of so many labels are summed up in shared memory, others in the memory for the blocks,
- * which has at most so many doubles then. There are none for more than MOST_CLASSES (round/). */
+/* Tables of up to FEW_CLASSES labels are summed in shared memory, larger ones in a buffer for all
+ * blocks of at most MOST_TABLE_DOUBLES doubles. There are no tables for more than MOST_CLASSES
+ * labels (round/). */
 #define FEW_CLASSES 48
 #define MOST_CLASSES 256
 #define MOST_TABLE_DOUBLES ((size_t)1 << 23)
-/* Rows that a block sums up for the tables, at least, and rows that are read at once. */
+/* The least number of rows per block of the tables, and the rows read at once. */
 #define TABLE_ROWS 128
 #define ROWS_AT_ONCE 4
 
@@ -81,7 +82,7 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
             status = device_array(device, vector, n, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &moves->map, moves->labels, WHAT, error);
-    if (status == DCRF_OK) /* a clique has a warp where a row has LANES threads */
+    if (status == DCRF_OK) /* LANES threads per row, a warp per clique */
         status = device_array(device, &moves->partial,
                               blocks_for(n * LANES) + blocks_for(moves->cliques.count * SUMS_WARP),
                               WHAT, error);
@@ -93,7 +94,7 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
             WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &moves->answer, 1, WHAT, error);
-    if (status == DCRF_OK) /* it is always sent as a whole */
+    if (status == DCRF_OK) /* it is always downloaded whole */
         status = check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, device->stream),
                        WHAT, error);
     if (status == DCRF_OK && moves->cliques.count > 0)
@@ -184,18 +185,18 @@ static __global__ void fill_indicator(const uint16_t *labels, size_t variables,
         indicator[i] = channels.of[labels[i / channels.stride]] == i % channels.stride;
 }
 
-/* What the field is made of. */
+/* The parts of the field. */
 struct field_sum {
-    const float *one, *other; /* other: NULL where there is one part only */
-    const float *diagonal;    /* that is still in them; NULL: it is not */
+    const float *one, *other; /* other: NULL if there is only one part */
+    const float *diagonal;    /* to subtract from them; NULL: none */
     float *field;
     float all_factor;
     double *partial, *energy;
     unsigned *blocks_done;
 };
 
-/* The field, and what the labelling costs: its unaries and, for each variable, its own field and
- * that of all labels, with their factors. LANES threads per row. */
+/* The field and the energy of the labelling: the unaries plus, for each variable, the field of its
+ * own label and of all labels, with their factors. LANES threads per row. */
 static __global__ void finish_field(struct move_rows r, struct channels channels,
                                     struct field_sum f) {
     const size_t a = this_thread() / LANES;
@@ -300,8 +301,8 @@ struct table_sums {
     uint32_t *sizes;
 };
 
-/* A thread has some columns of both tables, and adds up the rows of its block one after the other;
- * it needs no others, so there is no synchronization. */
+/* A thread has some columns of both tables and adds the rows of its block in order; columns are
+ * independent, so no synchronization is needed. */
 static __global__ void sum_tables(struct table_sums t) {
     extern __shared__ double shared[];
     __shared__ uint32_t size[MOST_CLASSES];
@@ -346,7 +347,7 @@ static __global__ void sum_tables(struct table_sums t) {
             atomicAdd(&t.sizes[i], size[i]);
 }
 
-/* A warp has 32 entries, and each warp of a block some of the partial tables. */
+/* A block adds 32 entries; each of its warps takes some of the partial tables. */
 #define TABLE_WARPS (THREADS / SUMS_WARP)
 
 static __global__ void add_tables(const double *partial, size_t blocks, uint32_t entries,

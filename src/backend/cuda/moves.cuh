@@ -1,4 +1,5 @@
-/* The moves of round/ on a device: what moves.cu, moves_change.cu and moves_cliques.cu share. */
+/* The moves of round/ on a device: declarations shared by moves.cu, moves_change.cu and
+ * moves_cliques.cu. */
 #ifndef DCRF_BACKEND_CUDA_MOVES_CUH
 #define DCRF_BACKEND_CUDA_MOVES_CUH
 
@@ -7,14 +8,14 @@
 
 #define MOVES_MOST_LABELS 512
 
-/* Labels and their field on the device, and which labels occur, which the host knows. */
+/* Labels and their field on the device; which labels occur is known on the host. */
 struct labelling {
     uint16_t *labels;
     float *field; /* a block */
     bool occurs[MOVES_MOST_LABELS];
 };
 
-/* What the host waits for, in one piece. */
+/* What the host waits for, in one copy. */
 struct moves_answer {
     double energy, clique_cost;
     uint32_t changed; /* variables or cliques */
@@ -23,7 +24,7 @@ struct moves_answer {
 
 /* Which single change makes a clique unanimous (round/state.h). */
 struct device_clique_state {
-    uint32_t holds; /* unanimous, and of more than one */
+    uint32_t holds; /* unanimous, with more than one member */
     uint32_t dissenter[2];
     uint16_t target[2];
 };
@@ -42,8 +43,8 @@ struct dcrf_backend_moves {
     double *partial; /* of energies */
     unsigned *blocks_done;
     struct moves_answer *answer; /* on the device */
-    size_t table_rows;           /* that a block sums up for the tables; 0: there are none */
-    double *table_partial;       /* of the blocks of the tables */
+    size_t table_rows;           /* rows per block when summing the tables; 0: no tables */
+    double *table_partial;       /* block sums of the tables */
     double *tables;              /* U and T */
     uint32_t *sizes;
     unsigned long long *best;
@@ -51,18 +52,19 @@ struct dcrf_backend_moves {
 
 extern const struct dcrf_backend_moves_methods moves_methods;
 
-/* Have moves->answer sent, and wait for it. */
+/* Download moves->answer and wait for it. */
 dcrf_status moves_read_answer(dcrf_backend_moves *moves, struct moves_answer *answer,
                               dcrf_error *error);
 
-/* The seam's, in moves_change.cu. */
+/* Backend methods in moves_change.cu. */
 dcrf_status moves_find_gains(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
 dcrf_status moves_change(dcrf_backend_moves *moves, bool of_cliques, uint64_t salt, uint32_t mask,
                          size_t *changed, dcrf_error *error);
 dcrf_status moves_change_best(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
 
-/* Of cliques, in moves_cliques.cu; they only put work into the stream. What the labels pay, into
- * the answer; the states of the current labelling; what a clique gains by taking one label. */
+/* For cliques, in moves_cliques.cu; these only enqueue work. The clique cost of the labels, into
+ * the answer; the states of the current labelling; what a clique gains if all its members take one
+ * label. */
 dcrf_status moves_clique_cost(dcrf_backend_moves *moves, const uint16_t *labels, dcrf_error *error);
 dcrf_status moves_clique_states(dcrf_backend_moves *moves, dcrf_error *error);
 dcrf_status moves_clique_gains(dcrf_backend_moves *moves, dcrf_error *error);

@@ -1,24 +1,24 @@
-/* The moves of single variables and of whole cliques on a device: what each gains, and the
- * labelling in which some of those that gain have changed. */
+/* The moves of single variables and of whole cliques on a device: what each would gain, and the
+ * labelling after some of those that gain have changed. */
 #include "backend/cuda/moves.cuh"
 #include "backend/cuda/sums.cuh"
 
 #include <cfloat>
 
 #define WHAT "moves"
-/* Threads to a row. */
+/* Threads per row. */
 #define LANES 8
 
 /* ---- gains ---------------------------------------------------------------------------------- */
 
-/* What cliques change of it; clique_of is NULL where there are none. */
+/* The cliques' part of the gains; clique_of is NULL without cliques. */
 struct clique_rows {
     const uint32_t *clique_of;
     const struct device_clique_state *states;
     const double *costs;
 };
 
-/* What variable a saves of its clique's cost by taking a label. */
+/* What variable a saves in clique cost by taking a label. */
 static __device__ float saved(const struct device_clique_state &state, float cost, uint32_t a,
                               uint32_t label) {
     return (state.dissenter[0] == a && state.target[0] == label) ||
@@ -27,7 +27,7 @@ static __device__ float saved(const struct device_clique_state &state, float cos
                : 0;
 }
 
-/* LANES threads per row: the cheapest other label, the first of equals, if it is cheaper. */
+/* LANES threads per row: the cheapest other label, if it is cheaper; ties go to the first. */
 static __global__ void find_gains(struct move_rows r, struct clique_rows cliques, float *gain,
                                   uint16_t *target) {
     const size_t a = this_thread() / LANES;
@@ -91,7 +91,7 @@ static struct changes changes_of(const dcrf_backend_moves *moves) {
             moves->gain,      moves->trial.labels,   moves->answer};
 }
 
-/* By whomever: it is the same. */
+/* All threads write the same value. */
 static __device__ void mark(struct moves_answer *answer, uint16_t label) {
     if (!answer->occurs[label])
         answer->occurs[label] = 1;
@@ -117,7 +117,7 @@ static __global__ void change_variables(struct changes c, uint64_t salt, uint32_
         atomicAdd(&c.answer->changed, (uint32_t)count);
 }
 
-/* All members of a clique, by the threads of a block. */
+/* Change all members of a clique, with the threads of a block. */
 static __device__ void change_members(const struct device_cliques &cliques, const struct changes &c,
                                       size_t p) {
     const uint32_t begin = cliques.first_member[cliques.first_piece[p]];
@@ -126,7 +126,7 @@ static __device__ void change_members(const struct device_cliques &cliques, cons
         c.trial[cliques.members[k]] = c.target[p];
 }
 
-/* A block per clique; the trial is a copy of the current labelling before. */
+/* One block per clique; before, the trial is a copy of the current labelling. */
 static __global__ void change_cliques(struct device_cliques cliques, struct changes c,
                                       uint64_t salt, uint32_t mask) {
     const size_t p = blockIdx.x;
@@ -144,7 +144,7 @@ static dcrf_status copy_current(const dcrf_backend_moves *moves, dcrf_error *err
                  WHAT, error);
 }
 
-/* The answer starts with zeros; the trial's labels are known when it comes. */
+/* Clear the answer, which end_change reads to learn which labels occur in the trial. */
 static dcrf_status begin_change(dcrf_backend_moves *moves, dcrf_error *error) {
     const dcrf_status status = device_enter(moves->device, error);
     return status < 0 ? status
@@ -189,8 +189,8 @@ dcrf_status moves_change(dcrf_backend_moves *moves, bool of_cliques, uint64_t sa
 
 /* ---- the best change ------------------------------------------------------------------------ */
 
-/* Positive floats are ordered as their bits are; of equal gains the first unit is the largest key.
- */
+/* Positive floats compare like their bits; among equal gains, the first unit has the largest
+ * key. */
 static __global__ void find_best(struct changes c, size_t units, unsigned long long *best) {
     const size_t unit = this_thread();
     if (unit < units && c.gain[unit] > 0)
@@ -203,7 +203,7 @@ static __global__ void change_one(struct device_cliques cliques, struct changes 
                                   const unsigned long long *best) {
     const uint32_t unit = 0xffffffffu - (uint32_t)(*best & 0xffffffffu);
     if (*best == 0)
-        return; /* none gains */
+        return; /* nothing to gain */
     if (is_clique)
         change_members(cliques, c, unit);
     else if (threadIdx.x == 0)

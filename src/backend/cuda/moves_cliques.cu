@@ -1,5 +1,5 @@
-/* Cliques in the moves of round/: what a labelling pays for them, which single changes end a split
- * (round/moves.c), and what a clique gains when all of its members take one label. */
+/* Cliques in the moves of round/: their cost under a labelling, which single changes make a split
+ * clique unanimous (round/moves.c), and what a clique gains if all its members take one label. */
 #include "backend/cuda/moves.cuh"
 #include "backend/cuda/sums.cuh"
 
@@ -7,7 +7,7 @@
 
 #define WHAT "moves of cliques"
 #define WARP 32
-/* A block has a clique: a warp for every WARPS-th member, a lane per label. */
+/* One block per clique: each warp takes every WARPS-th member, each lane a label. */
 #define WARPS 8
 
 struct clique {
@@ -20,8 +20,8 @@ static __device__ struct clique clique_at(const struct device_cliques &cliques, 
     return {cliques.members + begin, cliques.first_member[cliques.first_piece[p + 1]] - begin};
 }
 
-/* The first member whose label is not that of the first one; `count`: there is none. All threads of
- * a warp take part, and get it. */
+/* The first member whose label differs from the first member's, or `count`. Called by, and returned
+ * to, all threads of a warp. */
 static __device__ uint32_t first_dissenter(const struct clique &clique, const uint16_t *labels) {
     const uint16_t first = labels[clique.members[0]];
     uint32_t found = clique.count;
@@ -31,7 +31,7 @@ static __device__ uint32_t first_dissenter(const struct clique &clique, const ui
     return __reduce_min_sync(0xffffffffu, found);
 }
 
-/* ---- what they cost ------------------------------------------------------------------------- */
+/* ---- cost ----------------------------------------------------------------------------------- */
 
 /* A warp per clique. */
 static __global__ void sum_costs(struct device_cliques cliques, const uint16_t *labels,
@@ -55,10 +55,10 @@ dcrf_status moves_clique_cost(dcrf_backend_moves *moves, const uint16_t *labels,
     return check(cudaGetLastError(), WHAT, error);
 }
 
-/* ---- their states --------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------- */
 
-/* A warp per clique. Two labels occur where their members are all: one that has a member alone can
- * be given up by it. */
+/* One warp per clique. If exactly two labels occur, a label with a single member can be given up by
+ * that member. */
 static __global__ void find_states(struct device_cliques cliques, const uint16_t *labels,
                                    struct device_clique_state *states) {
     const size_t p = this_thread() / WARP;
@@ -97,9 +97,9 @@ dcrf_status moves_clique_states(dcrf_backend_moves *moves, dcrf_error *error) {
     return check(cudaGetLastError(), WHAT, error);
 }
 
-/* ---- what they gain ------------------------------------------------------------------------- */
+/* ---- gains ---------------------------------------------------------------------------------- */
 
-/* The sum over the warps of a block, in their order; lane by lane, to all threads. */
+/* The sum over the warps of a block, in order, per lane, for all threads. */
 static __device__ double sum_of_warps(double mine, double (&shared)[WARPS][WARP]) {
     shared[threadIdx.x / WARP][threadIdx.x % WARP] = mine;
     __syncthreads();

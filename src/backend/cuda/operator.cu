@@ -1,5 +1,5 @@
-/* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
- * and the table that libdcrf finds. */
+/* Common to all kinds of operators: copies of host arrays around apply_on_device, features, and the
+ * method table that libdcrf looks up. */
 #include "backend/cuda/arrays.cuh"
 #include "backend/cuda/compat.cuh"
 #include "backend/cuda/flow.cuh"
@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-/* ---- arrays of the host --------------------------------------------------------------------- */
+/* ---- host arrays ---------------------------------------------------------------------------- */
 
 static dcrf_status need_blocks(struct device_operator *op, size_t stride, dcrf_error *error) {
     const size_t floats = op->base.variables * stride;
@@ -22,8 +22,8 @@ static dcrf_status need_blocks(struct device_operator *op, size_t stride, dcrf_e
     dcrf_status status = device_array(op->device, &op->in, floats, "the input of a filter", error);
     if (status == DCRF_OK)
         status = device_array(op->device, &op->out, floats, "the output of a filter", error);
-    /* What no kernel writes, the padding of rows, goes to the host too: it need not be anything,
-     * but it should be the same every time. */
+    /* No kernel writes the padding of rows, but it is copied to the host: any value will do, as
+     * long as it is deterministic. */
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(op->out, 0, floats * sizeof(float), op->device->stream),
                        "the output of a filter", error);
@@ -103,7 +103,7 @@ dcrf_status operator_apply_double(const dcrf_operator *base, dcrf_workspace *wor
     return status;
 }
 
-/* In the blocks of the first one. */
+/* Uses the blocks of the first operator. */
 static dcrf_status operators_sum(dcrf_operator *const *operators, const float *factors,
                                  size_t count, const float *in, float *out, size_t channels,
                                  size_t stride, dcrf_error *error) {
@@ -139,7 +139,7 @@ struct feature_layout {
     float divisor[DCRF_MAX_FEATURES];
 };
 
-/* As dcrf_features_row does it: a product in double, then rounded; or what is rounded, divided. */
+/* As dcrf_features_row: multiplied in double, then rounded; or rounded, then divided. */
 static __device__ float make_feature(const feature_layout &layout, double value, double factor,
                                      size_t i) {
     return layout.is_single ? __fdiv_rn((float)value, layout.divisor[i]) : (float)(value * factor);
@@ -171,7 +171,7 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     }
 }
 
-/* Channels that libdcrf has read are checked; those that come from the caller are not yet. */
+/* Channels read by libdcrf have been checked already; those given by the caller have not. */
 static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_wrong,
                               dcrf_error *error) {
     unsigned found = 0;

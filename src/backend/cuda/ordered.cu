@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #define WHAT "the ordered filter"
-/* Floats in the histograms of a variable that are filtered together, and in those of all. */
+/* The most floats in the histograms filtered together, per variable and in total. */
 #define MOST_WIDTH 128
 #define MOST_FLOATS ((size_t)1 << 26)
 
@@ -43,7 +43,7 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
 
 /* ---- values to histograms ------------------------------------------------------------------- */
 
-/* Between which nodes, or thresholds, a value lies, and how far: as filter/ordered.c finds it. */
+/* The nodes or thresholds that a value lies between, and the fraction, as in filter/ordered.c. */
 static __global__ void find_bins(const float *y, size_t stride, size_t variables, uint32_t channels,
                                  const float *levels, uint32_t count, bool has_table, uint8_t *bin,
                                  float *fraction) {
@@ -65,7 +65,7 @@ static __global__ void find_bins(const float *y, size_t stride, size_t variables
     bin[i] = (uint8_t)at;
 }
 
-/* i is a bin of a channel of a variable. */
+/* One thread per variable, channel and bin. */
 static __global__ void make_histograms(const uint8_t *bin, const float *fraction, size_t count,
                                        uint32_t row, float *histograms) {
     const size_t i = this_thread();
@@ -78,9 +78,9 @@ static __global__ void make_histograms(const uint8_t *bin, const float *fraction
 
 /* ---- groups of channels --------------------------------------------------------------------- */
 
-/* What a group is filtered in: one piece of memory, cut up. */
+/* The memory for filtering a group: one allocation, divided up. */
 struct pieces {
-    float *memory; /* the histograms, which are read by fours, come first */
+    float *memory; /* histograms, first because they are read as float4 */
     float *fraction, *out;
     uint8_t *bin;
 };
@@ -90,7 +90,7 @@ static size_t channels_together(size_t variables, size_t channels, size_t row) {
     if (most > MOST_FLOATS / row / variables)
         most = MOST_FLOATS / row / variables;
     most = most > 1 ? most : 1;
-    /* Groups of one size, so that the last one is not left with little. */
+    /* Groups of equal size, so that the last is not nearly empty. */
     const size_t groups = (channels + most - 1) / most;
     return (channels + groups - 1) / groups;
 }
@@ -180,7 +180,7 @@ dcrf_status operator_ordered_block(const dcrf_operator *base, const dcrf_levels 
     const device_turn turn(op->device);
     struct ordered_levels there = {};
     dcrf_status status = operator_upload(op, y, stride, error);
-    /* Beyond the channels the output keeps what it has. */
+    /* The padding of the output keeps its values. */
     if (status == DCRF_OK && channels < stride)
         status =
             device_upload(op->device, op->out, out, base->variables * stride * sizeof *out, error);

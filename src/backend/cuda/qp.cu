@@ -1,18 +1,19 @@
-/* QP on a device: the Frank-Wolfe method that qp/qp.c describes, with y, its field, the vertex
- * and the cliques' z and h here. The host gets f and L of a point, and Q of the way to its vertex,
- * and says how far to go. */
+/* QP on a device: the Frank-Wolfe method of qp/qp.c, with y, its field, the vertex and the cliques'
+ * z and h on the device. The host gets f and L at a point, and Q along the segment to its vertex,
+ * and chooses the step. */
 #include "backend/cuda/iterate.cuh"
 #include "backend/cuda/sums.cuh"
 #include "energy/clique_terms.h"
 
 #define WHAT "the QP relaxation"
-/* Threads to a row. */
+/* Threads per row. */
 #define LANES 8
 
-/* What the host gets: of a point, its cliques' parts after that, and of the way. */
+/* What the host gets: the sums at a point, then its cliques' parts, then the sum along the
+ * segment. */
 enum { POINT, CLIQUES = POINT + DCRF_BACKEND_QP_SUMS, WAY = CLIQUES + DCRF_QP_PARTS, SUMS };
 
-/* Blocks of the device, in float4. */
+/* Device blocks, in float4. */
 struct rows {
     size_t variables;
     uint32_t labels, stride;
@@ -20,7 +21,7 @@ struct rows {
     float4 *y, *field, *vertex;
     struct field_parts vertex_field;
     float step, slope, same_label_factor, all_factor;
-    /* NULL where there are no cliques. */
+    /* NULL without cliques. */
     const uint32_t *clique_of;
     const double *z, *costs;
 };
@@ -95,7 +96,7 @@ static __global__ void move_rows(struct rows r, double *partial) {
     write_block_sums<DCRF_BACKEND_QP_SUMS, THREADS>(sums, partial);
 }
 
-/* The field of y, from its parts; a thread per four labels. */
+/* The field of y, from its parts; one thread per four labels. */
 static __global__ void finish_field(struct rows r, struct field_parts parts) {
     const size_t at = this_thread(), row = at / r.stride;
     if (row < r.variables)
@@ -137,7 +138,7 @@ static dcrf_status send_sums(dcrf_backend_iterate *it, size_t first, size_t coun
                  WHAT, error);
 }
 
-/* Go a step of the way and find the vertex there, with or without an eye to the cliques. */
+/* Take a step and find the vertex at the new point, with or without the cliques. */
 static dcrf_status launch_move(dcrf_backend_iterate *it, double step, bool with_cliques,
                                dcrf_error *error) {
     struct rows r = rows_of(it);
@@ -196,7 +197,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
                               WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &qp->sums, SUMS, WHAT, error);
-    if (status == DCRF_OK) /* without cliques they add nothing */
+    if (status == DCRF_OK) /* the cliques' parts stay zero without cliques */
         status =
             check(cudaMemsetAsync(qp->sums, 0, SUMS * sizeof(double), device->stream), WHAT, error);
     if (status < 0)
@@ -204,7 +205,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     return status;
 }
 
-/* The minimum of the unaries is the vertex where y and its field are zero. */
+/* The minimum of the unaries is the vertex at y = 0 with a zero field. */
 static dcrf_status begin_by_unary(dcrf_backend_iterate *it, dcrf_error *error) {
     const size_t bytes = it->variables * it->stride * sizeof(float);
     cudaStream_t stream = it->device->stream;
@@ -220,7 +221,7 @@ static dcrf_status begin_by_unary(dcrf_backend_iterate *it, dcrf_error *error) {
                               WHAT, error);
 }
 
-/* f and L of the point that was found last, all of the cliques' in them. */
+/* f and L at the last point, including the cliques' parts. */
 static dcrf_status read_point(dcrf_backend_iterate *it, double *sums, dcrf_error *error) {
     dcrf_status status = send_sums(it, POINT, WAY - POINT, error);
     if (status == DCRF_OK)
@@ -252,7 +253,7 @@ dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcr
     finish_field<<<(unsigned)column_blocks(it), THREADS, 0, it->device->stream>>>(rows_of(it),
                                                                                   parts);
     status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK && y) /* a step of zero multiplies what is there */
+    if (status == DCRF_OK && y) /* a step of zero still reads the vertex */
         status = check(cudaMemsetAsync(it->qp.vertex, 0, bytes, it->device->stream), WHAT, error);
     if (status == DCRF_OK && has_cliques)
         status = cliques_start(&it->cliques, it->y, error);

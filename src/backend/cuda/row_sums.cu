@@ -30,7 +30,7 @@ dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_err
     return status;
 }
 
-/* A row whose sum was lost to rounding couples to nothing. */
+/* A row whose sum was lost to rounding gets scale 0. */
 static __global__ void make_scales(const float *sums, size_t variables, float *scales) {
     const size_t a = this_thread();
     if (a < variables) {

@@ -1,5 +1,5 @@
 /* Sums in double over all threads of a launch, always in the same order: a tree in each block, and
- * the blocks' sums by another one. And what neighbouring threads find out together. */
+ * another over the blocks' sums. Also reductions over neighbouring threads. */
 #ifndef DCRF_BACKEND_CUDA_SUMS_CUH
 #define DCRF_BACKEND_CUDA_SUMS_CUH
 
@@ -7,7 +7,7 @@
 
 #define SUMS_WARP 32
 
-/* LANES neighbouring threads add up; all of them get the sum. */
+/* The sum over LANES neighbouring threads, for all of them. */
 template <int LANES, typename T> static __device__ T sum_of_lanes(T value) {
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2)
@@ -15,8 +15,8 @@ template <int LANES, typename T> static __device__ T sum_of_lanes(T value) {
     return value;
 }
 
-/* LANES neighbouring threads compare; all of them get the lowest value and whose it is, the first
- * of equals. */
+/* The lowest value of LANES neighbouring threads and its index, for all of them; ties go to the
+ * lowest index. */
 template <int LANES, typename T>
 static __device__ void lowest_of_lanes(T *lowest, uint32_t *whose) {
 #pragma unroll
@@ -50,9 +50,9 @@ static __device__ void write_block_sums(const double (&mine)[COUNT], double *par
     }
 }
 
-/* COUNT sums of a whole launch with blocks of BLOCK threads: the block that is done last adds up
- * those of all. True for its threads, which all get the totals. *blocks_done is zero before, and
- * afterwards. */
+/* COUNT sums of a whole launch with blocks of BLOCK threads: the block that finishes last adds the
+ * sums of all blocks. Returns true in its threads, which all get the totals. *blocks_done must be
+ * zero before, and is zero afterwards. */
 template <int COUNT, int BLOCK>
 static __device__ bool sum_of_launch(const double (&mine)[COUNT], double *partial,
                                      unsigned *blocks_done, double (&totals)[COUNT]) {
@@ -90,7 +90,7 @@ static __device__ bool sum_of_launch(const double (&mine)[COUNT], double *partia
     return true;
 }
 
-/* One block of THREADS for each of gridDim.x sums. */
+/* Launch with one block of THREADS per sum. */
 static __global__ void add_block_sums(const double *partial, size_t blocks, double *sums) {
     double mine[1] = {0};
     for (size_t b = threadIdx.x; b < blocks; b += THREADS)
