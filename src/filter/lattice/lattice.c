@@ -2,23 +2,23 @@
  *
  *   K~ = S^T B S,   S: variables -> vertices (barycentric weights),   B = B_d ... B_1 B_0
  *
- * On a lattice that holds only the vertices that variables touch, the blurs along the axes do not
- * commute, so B is not symmetric; the reverse order is its transpose. The model's operator is their
- * mean, (B + B^T) / 2: symmetric exactly, nonnegative, with the diagonal of B. */
+ * On a lattice that has only the vertices touched by variables, the blurs along the axes do not
+ * commute, so B is not symmetric; the reverse order is its transpose. The model's operator uses
+ * their mean, (B + B^T) / 2: exactly symmetric, nonnegative, with the diagonal of B. */
 #include "filter/lattice/lattice.h"
 
 #include "core/error.h"
 #include "core/memory.h"
 
-/* Blocks of channels that take turns: at most so many, and their rows of vertices take no more than
- * this. */
+/* Maximum number of blocks of channels processed together, and the size limit of their vertex rows.
+ */
 #define MOST_BLOCKS 8
 #define TOGETHER_BYTES ((size_t)16 << 20)
 
 /* ---- apply ---------------------------------------------------------------------------------- */
 
-/* Blocks of channels that go through a lattice together, so that the rows of variables, of which
- * each block is a part, come from memory once for all of them. */
+/* Blocks of channels that are filtered together, so that the rows of variables, of which each block
+ * is a part, are read from memory once for all of them. */
 struct blocks {
     const struct dcrf_lattice *lattice;
     dcrf_pool *pool;
@@ -28,10 +28,10 @@ struct blocks {
         size_t channel, width;
         float *rows;
     } block[MOST_BLOCKS];
-    float *spare[DCRF_LATTICE_BUFFERS - 1]; /* for the blur: rows of the first block's width */
+    float *spare[DCRF_LATTICE_BUFFERS - 1]; /* for the blur; rows of the first block's width */
 };
 
-/* As many blocks as there are channels left, as long as their rows are few. */
+/* Take as many of the remaining channels as the size limit allows. */
 static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_workspace *workspace,
                                dcrf_error *error) {
     const size_t rows = dcrf_lattice_rows(blocks->lattice);
@@ -86,7 +86,7 @@ static void splat_blocks(struct blocks *blocks) {
                           blocks->block[i].rows);
 }
 
-/* Each block in its turn; what a blur leaves in a spare buffer takes the place of the rows. */
+/* Blur block by block. If the result is in a spare buffer, swap it with the block's rows. */
 static void blur_blocks(struct blocks *blocks) {
     for (size_t i = 0; i < blocks->count; i++) {
         struct block *block = &blocks->block[i];

@@ -1,23 +1,23 @@
-/* The permutohedral lattice: what its files share.
+/* The permutohedral lattice: declarations shared by its files.
  *
- *   lattice_embed.c   from a feature vector to its simplex and the weights of its corners
- *   lattice_table.c   from a key to its number
- *   lattice_set.c     codes of vertices, entered by all threads together (lattice_set.h)
- *   lattice_code.c    vertices as numbers, their order and neighbours
- *   lattice_simplices.c  simplices of the variables and their vertices
+ *   lattice_embed.c   maps a feature vector to its simplex and the corner weights
+ *   lattice_table.c   hash table from keys to numbers
+ *   lattice_set.c     concurrent set of vertex codes (lattice_set.h)
+ *   lattice_code.c    encoding of vertices, their order and neighbours
+ *   lattice_simplices.c  the simplices of the variables, and their vertices
  *   lattice_build.c   the plan: embed, number, make runs, connect
- *   lattice_calibrate.c  its scale
- *   lattice_bands.c   runs of variables, by which all filters splat and slice
+ *   lattice_calibrate.c  the scale
+ *   lattice_bands.c   splatting and slicing runs of variables, band by band
  *   lattice_runs.c    runs of several variables that share a simplex
- *   lattice_groups.c  runs of two threads, which add to rows of their own
- *   lattice_parts.c   runs of more threads, which have rows of their own
+ *   lattice_groups.c  two groups of bands, for splatting with two threads
+ *   lattice_parts.c   division of vertex rows among more threads
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
- *   lattice_blur.c    the blur, axis after axis or all in one sweep
- *   lattice.c         the operator: splat, blur, slice, in its directions
- *   lattice_ordered.c  the ordered filter, by histograms
- *   lattice_diagonal.c  its diagonal
+ *   lattice_blur.c    the blur: axis by axis, or all axes in one sweep
+ *   lattice.c         the operator: splat, blur, slice
+ *   lattice_ordered.c  the ordered filter, using histograms
+ *   lattice_diagonal.c  the diagonal
  *   lattice_double.c  the symmetric operator in double
- *   lattice_oneway.c  the filter one way, by runs */
+ *   lattice_oneway.c  the one-way filter, on runs */
 #ifndef DCRF_FILTER_LATTICE_LATTICE_H
 #define DCRF_FILTER_LATTICE_LATTICE_H
 
@@ -30,53 +30,54 @@
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
 
-/* A function that is compiled again for each of the usual numbers, given as constants; once for all
- * where code is to be small, as on a page. */
+/* A function that is specialized for common values of its arguments, passed as constants; compiled
+ * only once when optimizing for size. */
 #ifdef __OPTIMIZE_SIZE__
 #define DCRF_FOR_CONSTANTS static __attribute__((noinline))
 #else
 #define DCRF_FOR_CONSTANTS static inline __attribute__((always_inline))
 #endif
 
-/* How much better than usual a lattice is made: closed under `rings` steps along the axes from the
- * vertices that variables touch, and so fine that the blur is done `rounds` times. For measuring
- * what accuracy costs: see bench/accuracy.c. */
+/* Options for a more accurate lattice: it also holds all vertices up to `rings` steps along the
+ * axes from those that variables touch, and is so fine that the blur is done `rounds` times. Used
+ * to measure the cost of accuracy (bench/accuracy.c). */
 struct dcrf_refinement {
     size_t rings;
     size_t rounds;
     bool is_single;  /* embed in single precision; one round only */
-    bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
-    /* Runs of several variables and rings, for the calls of lattice_bands.c and lattice_oneway.c
-     * only: &dcrf_lattice_by_runs. NULL: each variable is a run of its own. */
+    bool has_origin; /* include the simplex of the zero feature vector even if no variable is in it
+                      */
+    /* &dcrf_lattice_by_runs for runs of several variables and rings, supported only by
+     * lattice_bands.c and lattice_oneway.c. NULL: each variable is a run. */
     const struct dcrf_lattice_runs_methods *runs;
-    size_t row_floats;     /* of the rows that will be filtered, about; 0: not known */
-    size_t band_variables; /* of a band of runs; 0: not known */
+    size_t row_floats;     /* approximate length of the rows to be filtered; 0: unknown */
+    size_t band_variables; /* per band of runs; 0: default */
 };
 
-/* Ranges of vertices that follow each other, such that a step along an axis leads at most `reach`
- * layers away. */
+/* Consecutive ranges of vertices, such that a step along an axis leads at most `reach` layers away.
+ */
 struct dcrf_lattice_layers {
     size_t count;
     uint32_t *first; /* count + 1 */
     size_t reach[DCRF_MAX_CORNERS];
 };
 
-/* Parts of runs, task after task, of a task band after band (see lattice_parts.c). The runs of a
- * part are counted from the first of its band. */
+/* Parts of runs, ordered by task, then by band (see lattice_parts.c). The run of a part is counted
+ * from the first of its band. */
 struct dcrf_lattice_parts {
-    size_t tasks;  /* 0: there are none */
+    size_t tasks;  /* 0: not divided */
     size_t *first; /* tasks x bands + 1 */
     struct dcrf_run_part *part;
 };
 
-/* Runs of variables, band after band of them (see lattice_bands.c). */
+/* Runs of variables, ordered by band (see lattice_bands.c). */
 struct dcrf_lattice_runs {
     size_t count;
-    uint32_t *first;    /* count + 1: the places of a run; NULL: each variable is one */
+    uint32_t *first;    /* count + 1: the first place of each run; NULL: each variable is a run */
     uint32_t *vertex;   /* count x corners */
-    uint32_t *variable; /* of each place, counted from the first of its band; NULL with `first` */
-    float *weight;      /* variables x corners, by place: what a splat multiplies by */
-    float *weight_out;  /* what a slice multiplies by; NULL: by the same */
+    uint32_t *variable; /* of each place, counted from the first of its band; NULL if `first` is */
+    float *weight;      /* variables x corners, by place: for splatting */
+    float *weight_out;  /* for slicing; NULL: same as `weight` */
     size_t band_count, band_variables;
     uint32_t *band; /* band_count + 1: the first run of each */
     size_t shared_count;
@@ -84,21 +85,21 @@ struct dcrf_lattice_runs {
     struct dcrf_lattice_parts parts;
 };
 
-/* Rows that vertices take turns in (see lattice_ring.c). Where there is a ring, the vertices of the
- * runs and the neighbours are rows of it, `rows` where there is none. */
+/* A ring buffer of rows for the vertices (see lattice_ring.c). With a ring, the vertices of runs
+ * and the neighbours are stored as rows of it; a missing neighbour is `rows`. */
 struct dcrf_lattice_ring {
     size_t rows;   /* 0: no ring */
     size_t span;   /* layers from the lowest vertex of a run to its highest */
     uint32_t *run; /* layers + 1: the first run of each */
 };
 
-/* So many floats, rounded up to whole lines of the cache. */
+/* A number of floats, rounded up to whole cache lines. */
 static inline size_t dcrf_lines_of(size_t floats) {
     const size_t line = DCRF_ALIGNMENT / sizeof(float);
     return (floats + line - 1) / line * line;
 }
 
-/* Copy a row of as many numbers as a simplex has corners, with the usual counts as constants. */
+/* Copy one number per corner of a simplex, specialized for the common dimensions. */
 static inline void dcrf_copy_corners(void *to, const void *from, size_t corners) {
     static_assert(sizeof(float) == sizeof(uint32_t), "rows of weights are as long as of vertices");
 #ifndef __OPTIMIZE_SIZE__
@@ -111,21 +112,21 @@ static inline void dcrf_copy_corners(void *to, const void *from, size_t corners)
         memcpy(to, from, corners * sizeof(uint32_t));
 }
 
-/* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
+/* The plan. A missing neighbour has the index `vertices`, whose row stays zero. */
 struct dcrf_lattice {
     dcrf_operator base;
     size_t dimension;
     size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
     size_t vertices;
     size_t rounds;        /* of the blur */
-    bool is_large;        /* the rows of the vertices do not fit in the cache */
+    bool is_large;        /* the vertex rows do not fit in the cache */
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
     struct dcrf_lattice_layers layers;
     struct dcrf_lattice_runs runs;
     struct dcrf_lattice_ring ring;
 };
 
-/* What is interrupted where a call ends early. */
+/* For error messages of interrupted calls. */
 #define DCRF_BUILDING "building a lattice"
 #define DCRF_FILTERING "filtering by a lattice"
 
@@ -135,12 +136,13 @@ static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice 
 }
 
 /* The taps of the blur along each axis: side, centre, side. Their variance is 1/2, as the embedding
- * expects; the scale is the calibration's business. */
+ * expects; calibration takes care of the scale. */
 #define DCRF_LATTICE_CENTRE 1.0f
 #define DCRF_LATTICE_SIDE 0.5f
 
-/* Row sums computed exactly for the calibration: so many, and more of them where rows are short, up
- * to so many terms in all. In ten dimensions rows differ so much that a few are no sample. */
+/* Number of row sums computed exactly for the calibration: at least SAMPLES, and more for small
+ * models, up to TERMS terms in total. In ten dimensions row sums vary so much that a small sample
+ * is not enough. */
 #define DCRF_CALIBRATION_SAMPLES 128
 #define DCRF_CALIBRATION_TERMS ((size_t)1 << 23)
 
@@ -152,9 +154,9 @@ struct dcrf_embedding {
     double factor[DCRF_MAX_FEATURES];
 };
 
-/* Points, plane by plane: the simplices that hold them, and the barycentric weights of the corners.
- * Corner 0 of a simplex is its origin; corner k + 1 is one step ahead of corner k along the axis
- * whose rank is dimension - k. */
+/* Embedded points, stored as planes: the simplices that contain them, and the barycentric weights
+ * of the corners. Corner 0 of a simplex is its origin; corner k + 1 is one step ahead of corner k
+ * along the axis whose rank is dimension - k. */
 struct dcrf_points {
     int32_t origin[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
     int32_t rank[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
@@ -164,18 +166,18 @@ struct dcrf_points {
 void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
                          bool is_single);
 
-/* Limits of coordinates, and of coordinate i less coordinate i + 1. */
+/* Limits of coordinates, and of coordinate i minus coordinate i + 1. */
 struct dcrf_limits {
     int64_t low[DCRF_MAX_CORNERS], high[DCRF_MAX_CORNERS];
     int64_t difference_low[DCRF_MAX_FEATURES], difference_high[DCRF_MAX_FEATURES];
 };
 
-/* Those of the origins of simplices, from the limits of the features. */
+/* The limits of simplex origins, from the limits of the features. */
 void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
                           const float *largest, struct dcrf_limits *limits);
 
-/* Embed points, given plane by plane. Returns how many fit, up to the first that does not, because
- * a coordinate does not fit in 32 bits. */
+/* Embed points, given as planes. Returns the number of points before the first with a coordinate
+ * that does not fit in 32 bits. */
 size_t dcrf_embed_points(const struct dcrf_embedding *embedding, const float *feature,
                          struct dcrf_points *points);
 
@@ -184,37 +186,37 @@ size_t dcrf_embed_points(const struct dcrf_embedding *embedding, const float *fe
 struct dcrf_table {
     size_t words;     /* of a key */
     size_t count;     /* keys held */
-    size_t room;      /* keys there is room for */
+    size_t room;      /* capacity in keys */
     size_t slots;     /* a power of two */
-    uint64_t *keys;   /* count x words, in the order of their arrival */
-    bool is_borrowed; /* the keys are the caller's memory, and there is no more room than that */
+    uint64_t *keys;   /* count x words, in insertion order */
+    bool is_borrowed; /* the keys are in the caller's memory, which cannot grow */
     struct dcrf_table_slot {
         uint32_t hash;
         uint32_t number; /* 0: free; else the key's number + 1 */
     } * slot;
 };
 
-/* `keys`: memory for the keys, or NULL. */
+/* `keys`: the caller's memory for the keys, or NULL to allocate it. */
 dcrf_status dcrf_table_new(struct dcrf_table *table, size_t words, uint64_t *keys, size_t room,
                            dcrf_error *error);
 void dcrf_table_clear(struct dcrf_table *table);
 
-/* Empty, with other memory for as many keys. */
+/* Empty the table, with new memory for as many keys. */
 void dcrf_table_restart(struct dcrf_table *table, uint64_t *keys);
 
-/* The numbers of `count` keys, which are entered if they are new. They may stand in the memory of
- * the table's keys, at or behind its end. */
+/* Look up the numbers of `count` keys, inserting new ones. The keys may be in the table's own key
+ * memory, at or beyond its end. */
 dcrf_status dcrf_table_enter(struct dcrf_table *table, const uint64_t *keys, size_t count,
                              uint32_t *numbers, dcrf_error *error);
 
 /* ---- lattice_code.c ------------------------------------------------------------------------- */
 
-/* Words of a code: a field at most in each. */
+/* Maximum number of words in a code: one per field. */
 #define DCRF_CODE_WORDS DCRF_MAX_FEATURES
 
-/* How vertices become numbers: field i holds the value lowest[i] and up. That value is coordinate d
- * in field 0 unless it is by differences too, and coordinate plus[i] less coordinate minus[i],
- * divided by d + 1, in all others. */
+/* How vertices are encoded: field i holds a value minus lowest[i]. The value is coordinate plus[i]
+ * minus coordinate minus[i], divided by d + 1, except that field 0 holds coordinate d unless
+ * by_differences. */
 struct dcrf_code {
     size_t dimension;
     size_t words;
@@ -225,24 +227,24 @@ struct dcrf_code {
     unsigned shift[DCRF_MAX_FEATURES];
     uint64_t mask[DCRF_MAX_FEATURES];
     uint64_t most;                                    /* above every first word */
-    struct dcrf_limits limits;                        /* of what there are codes for */
+    struct dcrf_limits limits;                        /* of the vertices that can be encoded */
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
-/* For simplices whose origins are between these limits, with so many rings around them, and all
- * neighbours. */
+/* A code for simplices whose origins are within these limits, with this many rings around them, and
+ * for all neighbours. */
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
                     size_t rings);
 
-/* The code of a vertex, which dcrf_code_init prepared. */
+/* Encode a vertex within the limits of the code. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
 
-/* The vertices of a lattice as they were found: each is known to its simplices by a name. */
+/* The vertices of a lattice as they were found; simplices refer to them by name. */
 struct dcrf_vertices {
     size_t count;
     uint64_t *codes; /* count x words, all different */
     size_t names;    /* above every name */
-    uint32_t *name;  /* of each; NULL: its place */
+    uint32_t *name;  /* of each; NULL: its index */
     bool is_sorted;  /* by their codes */
 };
 void dcrf_vertices_clear(struct dcrf_vertices *vertices);
@@ -254,36 +256,36 @@ struct dcrf_lattice_order {
     uint32_t *number; /* by name */
 };
 
-/* Takes over what `vertices` hold, whatever comes. */
+/* Takes ownership of the contents of `vertices`, even on failure. */
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
                                    struct dcrf_vertices *vertices, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
 
-/* Sort numbers by some of their bits, in parallel; what is equal in those stays in its order. The
- * array may be another one afterwards. False where memory is out. */
+/* Stable parallel sort of numbers by some of their bits. May replace the array. Returns false if
+ * out of memory. */
 bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_bit,
                dcrf_pool *pool);
 
-/* Bits of numbers up to that. */
+/* Number of bits needed for values up to `most`. */
 unsigned dcrf_bits_of(uint64_t most);
 
-/* The neighbours along an axis, one step back and one ahead of each vertex; `count` where there is
- * none. They come in the order of the vertices. */
+/* The neighbours along an axis, one step back and one ahead of each vertex; `count` if there is
+ * none. They ascend with the vertices. */
 void dcrf_lattice_order_connect(const struct dcrf_lattice_order *order, size_t count, size_t axis,
                                 uint32_t *neighbours);
 
-/* The layer of a vertex, a number that does not fall. */
+/* The layer of a vertex; nondecreasing in v. */
 static inline uint64_t dcrf_lattice_order_layer(const struct dcrf_lattice_order *order, size_t v) {
     return order->codes[v * order->code.words] >> order->code.shift[0];
 }
 
 /* ---- lattice_simplices.c -------------------------------------------------------------------- */
 
-/* The simplices of the variables, chunk by chunk of them: each once in a chunk, in the order of
- * their appearance. */
+/* The simplices of the variables, by chunks of variables: each once per chunk, in order of
+ * appearance. */
 struct dcrf_simplices {
-    size_t chunk; /* variables of each, the last one excepted */
+    size_t chunk; /* variables per chunk, except the last */
     size_t chunks;
     size_t *first;    /* chunks + 1: the first simplex of each */
     size_t count;     /* of all */
@@ -292,21 +294,21 @@ struct dcrf_simplices {
     float *weight;    /* variables x corners */
 };
 
-/* What simplices are made of, and the vertices that they touch. */
+/* Input from which simplices and the vertices that they touch are found. */
 struct dcrf_simplices_source {
     const struct dcrf_features *features;
     const struct dcrf_embedding *embedding;
     const struct dcrf_code *code;
-    size_t chunk;    /* variables of a chunk */
-    size_t rings;    /* around the vertices that are touched, which are there too */
-    bool has_origin; /* so are the corners of the simplex of a feature vector of zeros */
+    size_t chunk;    /* variables per chunk */
+    size_t rings;    /* of vertices to add around those that are touched */
+    bool has_origin; /* add the corners of the simplex of the zero feature vector */
 };
 dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_vertices *vertices,
                                const struct dcrf_simplices_source *source,
                                dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_simplices_clear(struct dcrf_simplices *simplices);
 
-/* Numbers of vertices for their names. */
+/* Replace the names of vertices by their numbers. */
 void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
                              const uint32_t *number, dcrf_pool *pool);
 
@@ -323,14 +325,14 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* How longer runs are made; linked only if referenced. */
+/* Construction of longer runs; linked only if referenced. */
 struct dcrf_lattice_runs_methods {
-    /* From the simplices of the variables: a band for each chunk, or one for all in a large
-     * lattice. Takes over what is weighted, or copies it. */
+    /* From the simplices of the variables: one band per chunk, or a single band in a large lattice.
+     * Takes the weights from the simplices or copies them. */
     dcrf_status (*make)(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
                         dcrf_pool *pool, dcrf_error *error);
-    /* When neighbours and layers are known, for a large lattice: a ring, or else bands of so many
-     * variables. */
+    /* For a large lattice, once neighbours and layers are known: make a ring or, if that does not
+     * pay, bands of `band_variables` variables. */
     dcrf_status (*make_ring)(struct dcrf_lattice *lattice, size_t band_variables, dcrf_pool *pool,
                              dcrf_error *error);
 };
@@ -338,23 +340,24 @@ extern const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs;
 
 /* ---- lattice_bands.c ------------------------------------------------------------------------ */
 
-/* Begin with no runs, and bands of so many variables; and divide bands with runs among threads. */
+/* Start with no runs and bands of `band_variables` variables; and divide bands with runs among
+ * threads. */
 void dcrf_lattice_bands_init(struct dcrf_lattice *lattice, size_t band_variables);
 dcrf_status dcrf_lattice_bands_share(struct dcrf_lattice *lattice, dcrf_pool *pool,
                                      dcrf_error *error);
 
-/* Make each variable a run. Takes over what is in the simplices. */
+/* Make each variable a run. Takes ownership of the contents of the simplices. */
 dcrf_status dcrf_lattice_singles_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
                                      size_t band_variables, dcrf_pool *pool, dcrf_error *error);
 
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
-/* What splat_runs and slice_runs take, but for the rows. */
+/* The argument of splat_runs and slice_runs, without the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
 
-/* Add S in to the vertices, and take factor * S' of the vertices to `out`, or add it: for the
- * variables of one band, whose rows are given, and lattices without a ring. */
+/* Splat: add S in to the vertices. Slice: write factor * S' vertices to `out`, or add it. For the
+ * variables of one band, whose rows are given; not for lattices with a ring. */
 void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
                              size_t in_stride, size_t width, float *vertices);
 void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
@@ -363,27 +366,28 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
 
 /* ---- lattice_groups.c ----------------------------------------------------------------------- */
 
-/* Bands come in groups, whatever the number of threads: group g from the band
- * dcrf_lattice_group_first(bands, g) to that of g + 1. Groups can be splat at the same time, each
- * in the order of its bands. */
+/* Bands are divided into groups, independently of the number of threads: group g begins at band
+ * dcrf_lattice_group_first(bands, g). Groups can be splat concurrently, each in the order of its
+ * bands. */
 #define DCRF_LATTICE_GROUPS 2
 size_t dcrf_lattice_group_first(size_t bands, size_t group);
 
 /* Give a second row to the vertices that both groups touch, once there are runs in bands. */
 dcrf_status dcrf_lattice_share(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
-/* Rows of a buffer for splats and slices: of all vertices, of missing neighbours, second ones. */
+/* Rows of a buffer for splats and slices: those of all vertices, one for missing neighbours, and
+ * the second rows. */
 static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
     return lattice->vertices + 1 + lattice->runs.shared_count;
 }
 
-/* The vertex whose row this is. */
+/* The vertex that a row belongs to. */
 static inline size_t dcrf_lattice_vertex(const struct dcrf_lattice *lattice, size_t row) {
     return row > lattice->vertices ? lattice->runs.shared[row - lattice->vertices - 1] : row;
 }
 
-/* Clear all rows before a splat; add second rows to the first after it; copy what becomes of those
- * to the second before a slice. */
+/* Clear all rows before a splat; add second rows to the first ones after it; copy the first rows to
+ * the second ones before a slice. */
 void dcrf_lattice_clear(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                         float *rows);
 void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
@@ -393,22 +397,23 @@ void dcrf_lattice_repeat(const struct dcrf_lattice *lattice, dcrf_pool *pool, si
 
 /* ---- lattice_parts.c ------------------------------------------------------------------------ */
 
-/* Divide the splat of runs in bands among the threads of a pool, if there are more than groups. */
+/* Divide the splat of runs in bands among the threads of a pool, if there are more threads than
+ * groups. */
 dcrf_status dcrf_lattice_parts_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
                                    dcrf_error *error);
 void dcrf_lattice_parts_clear(struct dcrf_lattice_parts *parts);
 size_t dcrf_lattice_parts_bytes(const struct dcrf_lattice *lattice);
 
-/* Add S in to the vertices: all tasks, in any order or at the same time, each band by band. The
- * same bits as band by band in each group. */
+/* Add S in to the vertices: all tasks, in any order or concurrently, each band by band. The result
+ * is bitwise the same as with dcrf_lattice_splat_band in each group. */
 size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice);
 void dcrf_lattice_splat_task_band(const struct dcrf_lattice *lattice, size_t task, size_t band,
                                   const float *in, size_t in_stride, size_t width, float *vertices);
 void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
                              size_t in_stride, size_t width, float *vertices);
 
-/* What a task splats of a band, where each variable is a run: parts of `first` and the variables
- * that follow it. */
+/* What a task splats of a band if each variable is a run: parts of `first` and the following
+ * variables. */
 struct dcrf_lattice_pieces {
     const struct dcrf_run_part *part; /* NULL: all corners of each variable */
     size_t first, count;
@@ -424,21 +429,23 @@ static inline struct dcrf_run_part dcrf_lattice_piece(const struct dcrf_lattice_
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 
-/* Make a ring, if the layers of the lattice are narrow; it has runs, all in one band. */
+/* Make a ring if the layers of the lattice are thin enough. The lattice must have runs, all in one
+ * band. */
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
-/* The segments in which threads sweep through a lattice: one where it has no ring. */
+/* The segments of a lattice that threads sweep through: a single one without a ring. */
 #define DCRF_MOST_SEGMENTS 64
 struct dcrf_lattice_segments {
     size_t count;
     size_t first[DCRF_MOST_SEGMENTS + 1]; /* layers */
-    size_t work;                          /* of the largest, in rows of one pass of the blur */
+    size_t work;                          /* of the largest, in units of one row in one pass of the
+                                           * blur */
 };
 void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
                          struct dcrf_lattice_segments *segments);
 
-/* The filter of lattice_oneway.c for a lattice with a ring; or a segment of it, with scratch memory
- * for one thread. Segments can be filtered at the same time. */
+/* The filter of lattice_oneway.c for a lattice with a ring; or for one segment, with scratch memory
+ * for one thread. Segments can be filtered concurrently. */
 struct dcrf_lattice_filter;
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter);
 void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
@@ -446,19 +453,20 @@ void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
 
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
 
-/* Divide the vertices into layers; `order` as made for them. */
+/* Divide the vertices into layers, given their order. */
 dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
                                     const struct dcrf_lattice_order *order, dcrf_pool *pool,
                                     dcrf_error *error);
 
-/* Blur `in` along the first `count` axes of an order, upwards from axis 0 or downwards from the
- * last and round again, between two buffers of which `in` may be the second. All have vertices + 1
- * rows of `width` floats, the last one zero. Returns the buffer that holds the result. */
+/* Blur `in` in `count` passes along the axes, upwards from axis 0 or downwards from the last one,
+ * wrapping around. Alternates between two buffers, of which `in` may be the second. All have
+ * vertices + 1 rows of `width` floats, the last one zero. Returns the buffer that holds the result.
+ */
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other);
 
-/* Blur buffer[0] in one direction, along all axes as often as the lattice asks for. Returns the
- * buffer that holds the result, doubled where it is the symmetric one. */
+/* Blur buffer[0] in one direction, along all axes, for the lattice's number of rounds. Returns the
+ * buffer that holds the result, which is doubled for the symmetric direction. */
 #define DCRF_LATTICE_BUFFERS 3
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer);
@@ -488,7 +496,7 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
 /* ---- lattice_oneway.c ----------------------------------------------------------------------- */
 
 /* out = factor * S' B S in, or out += that, for the first `width` floats of the rows of variables.
- * `out` may be `in` where the lattice has a ring and the pool one thread. */
+ * `out` may be `in` if the lattice has a ring and the pool one thread. */
 struct dcrf_lattice_filter {
     const struct dcrf_lattice *lattice;
     dcrf_pool *pool;
@@ -499,13 +507,13 @@ struct dcrf_lattice_filter {
     size_t out_stride;
     float factor;
     bool accumulate;
-    float *scratch; /* dcrf_lattice_filter_floats of them, for the threads of the pool */
+    float *scratch; /* dcrf_lattice_filter_floats floats */
 };
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width, size_t threads);
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
 
-/* Multiply what variables put in by `in` and what they take out by `out`: one factor per variable,
- * or NULL. */
+/* Multiply the splat weights by `in` and the slice weights by `out`: one factor per variable, or
+ * NULL. */
 dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                                const float *out, dcrf_error *error);
 

@@ -1,22 +1,21 @@
-/* Splatting and slicing by runs, band by band.
+/* Splatting and slicing runs, band by band.
  *
- * A run is one variable or several that share a simplex, and with it their vertices. Bands are
- * ranges of variables whose rows stay in the cache while a caller does several things with them:
- * slice them from lattices, change them, splat them.
+ * A run is one variable, or several that share a simplex and thus its vertices. Bands are ranges of
+ * variables whose rows stay in the cache while a caller slices, modifies and splats them.
  *
- * Each variable is a run of its own, in the order of the variables, unless the caller has his
- * variables in squares of the picture and rows that are long enough (lattice_runs.c): rows of four
- * floats are loaded faster than runs are found to end, and along the lines of a picture runs are
- * short.
+ * Each variable is a run, in the order of the variables, unless the caller orders variables by
+ * squares of the picture and has rows that are long enough (lattice_runs.c): for rows of four
+ * floats, finding the end of a run costs more than loading the rows, and along the lines of a
+ * picture runs are short.
  *
- * Runs that add to one vertex must not do so at the same time, nor in an order that depends on the
- * threads: bands come in two groups (lattice_groups.c), or more threads have vertices of their own
- * (lattice_parts.c). */
+ * Runs must not add to the same vertex concurrently, nor in an order that depends on the threads:
+ * bands are divided into two groups (lattice_groups.c) or, with more threads, the vertices are
+ * divided among the threads (lattice_parts.c). */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
-/* Rows of vertices that are found without asking for them ahead. */
+/* Vertex rows up to this size need no prefetching. */
 #define NEAR_BYTES ((size_t)4 << 20)
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -109,7 +108,7 @@ struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t
                               .factor = 1};
 }
 
-/* Runs that are variables are counted from the first of their band. */
+/* Runs of a single variable are counted from the first of their band. */
 static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcrf_runs *runs,
                      void (*work)(const struct dcrf_runs *, size_t, size_t)) {
     size_t begin = lattice->runs.band[band], end = lattice->runs.band[band + 1];

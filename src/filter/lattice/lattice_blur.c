@@ -1,15 +1,15 @@
-/* The blur of the lattice along one axis after the other.
+/* The blur of the lattice, axis by axis.
  *
  * A pass along one axis reads and writes every vertex once, so six passes over a lattice that does
  * not fit in the cache move it through memory six times. But vertices are numbered by layers, and a
- * step along an axis reaches only a few layers far: as soon as one pass is so far ahead, the next
- * can follow it. All passes then sweep through the vertices together, one behind the other, and
- * what lies between the first and the last stays in the cache. Every value is the same sum as in
+ * step along an axis leads only a few layers away: once a pass is that far ahead, the next can
+ * follow it. All passes then sweep through the vertices together, one behind the other, and the
+ * rows between the first and the last pass stay in the cache. Every value is the same sum as in
  * separate passes.
  *
- * In a step of the sweep each pass takes one layer, and what one pass takes neither reads what
- * another writes in that step nor overwrites what it still needs: pass j is behind pass j - 1 by
- * more layers than either of them reaches. */
+ * In each step of the sweep, every pass processes one layer. Within a step, no pass reads what
+ * another one writes or overwrites what another one still needs, because pass j is behind pass j -
+ * 1 by more layers than either of them reaches. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -17,18 +17,19 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Vertices a task takes. */
+/* Vertices per task. */
 #define GRAIN 128
-/* The fewest vertices of a layer: layers that follow each other are joined. */
+/* Minimum number of vertices per layer; smaller layers are merged. */
 #define FEWEST_IN_LAYER 256
-/* Both buffers together, for each thread: below that they fit in its second-level cache. */
+/* Size of both buffers per thread up to which they fit in its L2 cache. */
 #define LARGE_BYTES ((size_t)1 << 19)
-/* Rows along one axis: of a thread in a step of the sweep, about, and of a chunk, at least. */
+/* Bytes of rows of one pass: per thread and step of the sweep (approximate), and per chunk
+ * (minimum). */
 #define LAYER_BYTES ((size_t)1 << 16)
 #define LEAST_BYTES ((size_t)1 << 14)
-/* Threads that work on one step, at most. */
+/* Maximum number of threads per step. */
 #define MOST_LANES 64
-/* Passes of a sweep; more begin another one. */
+/* Maximum number of passes per sweep; any further ones take another sweep. */
 #define MOST_PASSES DCRF_MAX_CORNERS
 
 /* ---- layers --------------------------------------------------------------------------------- */
@@ -46,8 +47,8 @@ static size_t layer_of(const struct dcrf_lattice_layers *layers, size_t vertex) 
     return low;
 }
 
-/* How many layers a step along an axis leads away at most. Neighbours come in the order of the
- * vertices, so those of the first and the last vertex of a layer that have one tell. */
+/* The maximum number of layers that a step along an axis crosses. Neighbours ascend with the
+ * vertices, so it is enough to check the first and the last vertex of a layer that have one. */
 static void measure_reach(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct dcrf_lattice *lattice = context;
@@ -93,18 +94,18 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
 
-/* Parts of a step, which do not depend on each other: work(context, begin, end), by `grain` at a
- * time. */
+/* An independent part of a step: work(context, begin, end), in chunks of `grain`. */
 struct sweep_part {
     void (*work)(const void *context, size_t begin, size_t end);
     const void *context;
     size_t begin, end, grain;
 };
 
-/* Each thread has a lane: an even share of every part, so that it finds in its own cache what it
- * wrote one step before. A thread that has finished its own share takes chunks from the others. */
+/* Each thread has a lane, an equal share of every part, so that it finds in its own cache what it
+ * wrote in the previous step. A thread that has finished its share steals chunks from the others.
+ */
 struct lane {
-    _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* chunk, of all parts */
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* next chunk, counted over all parts */
 };
 
 struct step {
@@ -114,7 +115,7 @@ struct step {
     struct lane lane[MOST_LANES];
 };
 
-/* The chunks of a part before those of a lane. */
+/* The first chunk of a lane in a part. */
 static size_t first_chunk(const struct sweep_part *part, size_t lane, size_t lanes) {
     const size_t chunks = (part->end - part->begin + part->grain - 1) / part->grain;
     return (chunks * lane + lanes - 1) / lanes;
@@ -169,7 +170,7 @@ static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t c
     }
     struct step step = {.parts = parts, .count = count};
     step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
-    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* wake no thread in vain */
+    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* wake no idle threads */
     for (size_t i = 0; i < step.lanes; i++)
         atomic_init(&step.lane[i].next, 0);
     dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);
@@ -179,8 +180,8 @@ static void blur_range(const void *context, size_t begin, size_t end) {
     dcrf_dsp()->blur(context, begin, end);
 }
 
-/* All passes, pass j in layer i of the step i + behind[j]; here a layer is `joined` of the plan's.
- */
+/* All passes: pass j processes layer i in step i + behind[j]. A layer here is `joined` layers of
+ * the plan. */
 static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const struct dcrf_blur *pass,
                   const size_t *behind, size_t count, size_t joined) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
@@ -190,7 +191,7 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
         struct sweep_part parts[MOST_PASSES];
         size_t part_count = 0;
         for (size_t j = 0; j < count; j++) {
-            const size_t layer = i - behind[j]; /* wraps before its first */
+            const size_t layer = i - behind[j]; /* wraps around to a large value before the first */
             if (layer >= layer_count)
                 continue;
             const size_t first = layer * joined, last = first + joined;
@@ -205,9 +206,9 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
     }
 }
 
-/* How many layers of the plan make one of the sweep: all where their rows fit in the cache, else so
- * many that a thread has enough to do in a step. Passes are two layers behind each other, at least:
- * with few layers the first would be done before the last begins. */
+/* The number of the plan's layers that form one layer of the sweep: all if the rows fit in the
+ * cache, else enough to keep a thread busy in a step. Passes are at least two layers apart, so with
+ * few layers the first would finish before the last begins. */
 static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width, size_t threads) {
     const size_t bytes = lattice->vertices * width * sizeof(float);
     const size_t layers = lattice->layers.count, wanted = bytes / (threads * LAYER_BYTES);
@@ -253,8 +254,7 @@ static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
     dcrf_dsp()->blur(context, begin, end);
 }
 
-/* The first pass of one order and the last of the other cannot be shared, but both last passes are
- * one. */
+/* The last passes of both orders are fused into one. */
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer) {
     const size_t axes = lattice->corners, count = lattice->rounds * axes;

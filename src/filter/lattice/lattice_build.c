@@ -1,24 +1,22 @@
 /* Building the plan of a lattice.
  *
  * 1. Embed the variables and number their simplices and the vertices of those
- * (lattice_simplices.c).
- * 2. Put the vertices in order (lattice_code.c).
- * 3. Make runs of the variables (lattice_bands.c).
- * 4. Connect: the neighbours of each vertex along each axis.
+ * (lattice_simplices.c). 2. Put the vertices in order (lattice_code.c). 3. Make runs of the
+ * variables (lattice_bands.c). 4. Connect: the neighbours of each vertex along each axis.
  *
- * What a step no longer needs is given back before the next one takes more: building takes little
- * more memory than the plan. */
+ * Each step releases what is no longer needed before the next one allocates, so building takes
+ * little more memory than the plan itself. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* Variables that are embedded together, unless runs are to be longer than one variable. */
+/* Variables embedded together, if each variable is a run. */
 #define CHUNK_VARIABLES 8192
-/* Variables of a band, unless the caller says so. */
+/* Default number of variables per band. */
 #define BAND_VARIABLES 1024
-/* Rows of vertices that take more do not fit in a third-level cache next to what else is there. */
+/* Vertex rows larger than this are assumed not to fit in the L3 cache along with other data. */
 #define LARGE_BYTES ((size_t)12 << 20)
 #define USUAL_ROW 24
 
@@ -39,7 +37,7 @@ static size_t band_of(const struct dcrf_refinement *refinement) {
     return refinement->band_variables ? refinement->band_variables : BAND_VARIABLES;
 }
 
-/* Bands of longer runs are chunks. */
+/* For longer runs, chunks become bands. */
 static size_t chunk_of(const struct dcrf_refinement *refinement) {
     return refinement->runs ? band_of(refinement) : CHUNK_VARIABLES;
 }
@@ -68,14 +66,14 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
                               error);
 }
 
-/* Is each variable a run of its own? */
+/* Is each variable a run? */
 static bool has_singles(const struct build *build) {
     const struct dcrf_refinement *refinement = &build->refinement;
     return !refinement->runs || (!build->lattice->is_large && refinement->row_floats > 0 &&
                                  refinement->row_floats <= DCRF_NARROW_LANES);
 }
 
-/* Put the vertices in order, and forget how they were found. */
+/* Order the vertices and renumber the simplices' corners accordingly. */
 static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const size_t row = build->refinement.row_floats ? build->refinement.row_floats : USUAL_ROW;

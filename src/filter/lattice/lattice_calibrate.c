@@ -1,27 +1,28 @@
-/* The scale of a lattice, unless the kernel is normalized, which undoes any scale.
+/* The scale of a lattice; not needed if the kernel is normalized, which cancels any scale.
  *
  * The raw lattice sum is a multiple of the Gaussian sum that depends on the dimension and on how
- * full the lattice is. One scale makes the sum of K~ 1 equal the sum of K 1 over a fixed sample of
- * variables. */
+ * full the lattice is. A single scale makes the sum of K~ 1 equal the sum of K 1 over a fixed
+ * sample of variables. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <math.h>
 
-/* Variables a task takes. */
+/* Variables per task. */
 #define GRAIN 4096
 
 struct sample {
     const struct dcrf_dsp *dsp;
     const struct dcrf_features *features;
-    float *planes; /* the features, one plane a dimension */
+    float *planes; /* the features, one plane per dimension */
     size_t plane;
     size_t count;
     double *row_sum;
 };
 
-/* Multiples of the golden ratio spread evenly over the variables, in step with no image width. */
+/* Multiples of the golden ratio are spread evenly over the variables and do not align with any
+ * image width. */
 static size_t sampled_variable(const struct sample *sample, size_t i) {
     const size_t n = sample->features->variables;
     if (sample->count == n)

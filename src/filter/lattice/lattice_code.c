@@ -1,34 +1,35 @@
-/* Vertices of a lattice as numbers, their order, and their neighbours by merging.
+/* Encoding vertices as numbers, ordering them, and finding their neighbours by merging.
  *
  * A vertex is identified by d of its d + 1 coordinates c_0 ... c_d, which sum to zero. They are
- * packed into words of 64 bits (one word, as a rule) as fields that have room for steps beyond what
- * there is, so that a step along an axis, which adds 1 to every coordinate but that of the axis and
- * takes d from that one, is the addition of a constant to the code, and nothing wraps. A field lies
- * within one word; words are compared one after the other.
+ * packed into 64-bit words (usually one) as fields with room for a few steps beyond the existing
+ * vertices. A step along an axis subtracts d from the coordinate of that axis and adds 1 to all
+ * others; for the code, that is the addition of a constant, and nothing wraps around. A field lies
+ * within one word; codes are compared lexicographically by words.
  *
- * Vertices are numbered in the order of their codes. Adding a constant does not change an order:
- * the neighbours of vertices that follow each other follow each other too. A blur then runs through
- * memory in three even streams, where numbers in the order of appearance make every neighbour a
- * jump; and all neighbours along an axis come from one walk through the codes with two places, v
- * and that of v's neighbour ahead, without a table.
+ * Vertices are numbered in the order of their codes. Adding a constant preserves the order, so
+ * neighbours along an axis are in the same order as the vertices themselves. A blur then reads
+ * memory in three sequential streams, whereas numbering vertices in order of appearance would make
+ * every neighbour a random access; and all neighbours along an axis are found in one walk through
+ * the codes with two positions, v and its neighbour ahead, without a hash table.
  *
- * Which coordinates come first matters to the filters. As a rule these are the differences
+ * The order of the fields matters for filtering. Usually the fields are the differences
  *
  *   u_i = (c_i - c_(i+1)) / (d + 1),   0 <= i < d,
  *
- * whole numbers, because the coordinates of a vertex are congruent modulo d + 1. A step along axis
- * k adds 1 to u_(k-1) and takes 1 from u_k, and leaves all others. With u_(d-1) first and u_0 last,
- * the neighbours along the first axes are a few rows away, those along the others further, and only
- * the last two axes lead out of a layer, the vertices that share u_(d-1), to the next. Passes that
- * follow each other through the layers (lattice_blur.c) are then close behind each other.
+ * integers, because the coordinates of a vertex are congruent modulo d + 1. A step along axis k
+ * adds 1 to u_(k-1), subtracts 1 from u_k, and leaves the others unchanged. With u_(d-1) first and
+ * u_0 last, the neighbours along the first axes are a few rows away, those along later axes
+ * further, and only the last two axes lead out of a layer (the vertices that share u_(d-1)) to the
+ * next. Passes that follow each other through the layers (lattice_blur.c) can then be close behind
+ * each other.
  *
- * Where the rows do not fit in the cache the order goes by c_d, c_0, c_1 ... instead. There are
- * more layers then, and thinner ones: what passes that follow each other hold between them is less,
- * although every step leads out of a layer. So it does in two dimensions, always: c_2 depends on
- * the second feature alone, so that the vertices of a spatial lattice come in the order of the
- * lines of the picture. For the same order in fewer bits the fields after c_d hold
- * (c_i - c_d) / (d + 1), or, in two dimensions, u_0, which depends on the first feature alone: as
- * c_0 and c_1 sum to -c_2, it grows with c_0. */
+ * If the rows do not fit in the cache, vertices are ordered by c_d, c_0, c_1 ... instead. The
+ * layers are then more numerous and thinner, so the working set of consecutive passes is smaller,
+ * although every step leads out of a layer. This order is always used in two dimensions: c_2
+ * depends only on the second feature, so the vertices of a spatial lattice follow the lines of the
+ * picture. To get the same order in fewer bits, the fields after c_d hold (c_i - c_d) / (d + 1),
+ * or, in two dimensions, u_0, which depends only on the first feature: since c_0 and c_1 sum to
+ * -c_2, it increases with c_0. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -38,13 +39,13 @@
 #define WORD_BITS 64
 #define DIGIT_BITS 11
 #define DIGITS ((size_t)1 << DIGIT_BITS)
-/* Numbers that a thread sorts, at least, and threads at most. */
+/* Minimum number of values per sorting thread, and maximum number of threads. */
 #define SORT_GRAIN 4096
 #define MOST_CHUNKS 16
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
-/* A field from coordinates. */
+/* The value of a field. */
 static int64_t field_of(const struct dcrf_code *code, size_t field, const int64_t *coordinate) {
     if (field == 0 && !code->by_differences)
         return coordinate[code->dimension];
@@ -73,7 +74,7 @@ static void limit_field(const struct dcrf_code *code, size_t field, int64_t *low
     *high = floor_of(*high, all) + 1;
 }
 
-/* Fields within the limits of a code. */
+/* Lay out the fields for the limits of a code. */
 static void make_fields(struct dcrf_code *code) {
     const size_t d = code->dimension;
     unsigned width[DCRF_MAX_FEATURES], used[DCRF_CODE_WORDS] = {0};
@@ -107,8 +108,8 @@ static void make_fields(struct dcrf_code *code) {
     }
 }
 
-/* Steps that lead from the origin of a simplex to a corner and to its neighbours: a corner is less
- * than one step of d units away along every coordinate. */
+/* Steps from the origin of a simplex to the neighbours of its corners: every coordinate of a corner
+ * is within one step of d units of the origin's. */
 #define STEPS 2
 
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
@@ -120,7 +121,8 @@ void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_
         code->limits.low[i] -= steps * d;
         code->limits.high[i] += steps * d;
     }
-    for (size_t i = 0; i < dimension; i++) { /* one up, one down, that is d + 1 apart */
+    for (size_t i = 0; i < dimension; i++) { /* a step changes one by 1 and the other by -d: d + 1
+                                              * in all */
         code->limits.difference_low[i] -= steps * (d + 1);
         code->limits.difference_high[i] += steps * (d + 1);
     }
@@ -139,9 +141,9 @@ void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uin
 struct sorter {
     size_t count;
     uint64_t *value, *spare;
-    size_t chunks;              /* ranges that threads work on at the same time */
-    uint32_t (*counts)[DIGITS]; /* one row per chunk: too much for a small stack */
-    unsigned shift;             /* of the digit that is sorted by */
+    size_t chunks;              /* ranges sorted in parallel */
+    uint32_t (*counts)[DIGITS]; /* one row per chunk; too large for a small stack */
+    unsigned shift;             /* of the current digit */
     uint64_t mask;
 };
 
@@ -173,8 +175,7 @@ static void place_digits(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* By digits of equal widths, the lowest first. Chunks that follow each other stay in their order,
- * however many there are. */
+/* Radix sort, least significant digit first. The result does not depend on the number of chunks. */
 bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_bit,
                dcrf_pool *pool) {
     const unsigned digits = (to_bit - from_bit + DIGIT_BITS - 1) / DIGIT_BITS;
@@ -218,18 +219,19 @@ unsigned dcrf_bits_of(uint64_t most) {
 
 /* ---- the order ------------------------------------------------------------------------------ */
 
-/* Codes by coordinates instead of differences. */
+/* Convert codes from differences to coordinates. */
 struct recoding {
     const struct dcrf_code *from, *to;
     const uint64_t *codes;
     uint64_t *result;
 };
 
-/* With the usual dimension and numbers of words as constants. As the coordinates sum to zero, c_d
- * is -sum (i + 1) u_i, and (c_i - c_d) / (d + 1) is the sum of u_i and all that follow. */
+/* Specialized for common dimensions and numbers of words. Since the coordinates sum to zero, c_d is
+ * -sum (i + 1) u_i, and (c_i - c_d) / (d + 1) is the sum of u_i and all that follow. */
 DCRF_FOR_CONSTANTS void recode_range(const struct recoding *recoding, size_t begin, size_t end,
                                      size_t d, size_t from_words, size_t to_words) {
-    const struct dcrf_code from = *recoding->from, to = *recoding->to; /* which no store changes */
+    const struct dcrf_code from = *recoding->from, to = *recoding->to; /* local copies, which cannot
+                                                                        * alias the output */
     for (size_t v = begin; v < end; v++) {
         const uint64_t *words = recoding->codes + v * from_words;
         uint64_t *result = recoding->result + v * to_words;
@@ -274,10 +276,10 @@ static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t co
     return result;
 }
 
-/* Codes and names that fit into one word together. */
+/* Codes and names packed together into one word. */
 struct packing {
     uint64_t *codes;
-    const uint32_t *name; /* NULL: places */
+    const uint32_t *name; /* NULL: indices */
     unsigned name_bits;
     uint32_t *number;
 };
@@ -300,7 +302,8 @@ static void unpack_some(void *context, size_t begin, size_t end, size_t worker) 
     }
 }
 
-/* Half a word of a code at a time, the last one first, with the place of the code. */
+/* Sort by half a word of the code at a time, the last one first, paired with the index of the code.
+ */
 #define HALF_BITS 32
 
 static bool order_halves(struct dcrf_lattice_order *order, const struct dcrf_vertices *vertices,
@@ -381,12 +384,12 @@ dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struc
 
 /* ---- neighbours ----------------------------------------------------------------------------- */
 
-/* A walk through the codes from `v` to `v_end`, and through those that are one step ahead. */
+/* A walk through the codes from `v` to `v_end`, in parallel with those one step ahead. */
 struct walk {
     size_t v, v_end, ahead, ahead_end;
 };
 
-/* The first code that is not below a number. */
+/* The first code that is not below a value. */
 static size_t find_code(const uint64_t *code, size_t count, uint64_t wanted) {
     size_t begin = 0;
     while (count > 0) {
@@ -398,7 +401,7 @@ static size_t find_code(const uint64_t *code, size_t count, uint64_t wanted) {
     return begin;
 }
 
-/* Both places move on without a branch that could be guessed wrong; one of the two at least. */
+/* Advance at least one of the two positions. Branch-free: the branch would be unpredictable. */
 static inline __attribute__((always_inline)) void walk_on(const uint64_t *code, uint64_t step,
                                                           uint32_t none, struct walk *walk,
                                                           uint32_t *neighbours) {
@@ -410,7 +413,7 @@ static inline __attribute__((always_inline)) void walk_on(const uint64_t *code, 
     walk->ahead += here <= wanted;
 }
 
-/* A step of a walk waits for the one before; several walks at a time do not wait for each other. */
+/* Each step of a walk depends on the previous one; interleaving several walks hides the latency. */
 #define WALKS 4
 
 static void connect_words(const uint64_t *code, size_t count, uint64_t step, uint32_t *neighbours) {
@@ -425,7 +428,7 @@ static void connect_words(const uint64_t *code, size_t count, uint64_t step, uin
             walk[i - 1].ahead_end = walk[i].ahead;
     }
     for (;;) {
-        size_t turns = SIZE_MAX; /* which no walk can end before */
+        size_t turns = SIZE_MAX; /* before any walk can end */
         for (size_t i = 0; i < WALKS; i++) {
             const size_t left = walk[i].v_end - walk[i].v;
             const size_t left_ahead = walk[i].ahead_end - walk[i].ahead;

@@ -2,19 +2,19 @@
  *
  *   (K~)_aa = sum_jk w_j w_k B_jk    over the corners j, k of the variable's own simplex,
  *
- * where B_jk is what a unit at corner j leaves at corner k. Corner k + 1 lies one step ahead of
- * corner k along an axis of its own, so the way from one corner to another is a set of axes, one
- * step along each; and since the steps along all axes sum to zero, there are two ways (three from a
- * corner to itself): the axes of the set ahead, or the others back. The blurs take the steps in the
- * order of the axes, and a way ends where it meets a vertex that the lattice does not hold. B and
- * its transpose have one diagonal, and so has their mean.
+ * where B_jk is the response at corner k to a unit at corner j. Corner k + 1 is one step ahead of
+ * corner k along a different axis for each k, so a path from one corner to another is a set of
+ * axes, with one step along each. Since the steps along all axes sum to zero, there are two paths
+ * (three from a corner to itself): ahead along the axes of the set, or back along all others. The
+ * blurs take the steps in the order of the axes, and a path contributes only if all vertices on it
+ * are in the lattice. B, its transpose, and their mean all give the same diagonal.
  *
- * Which ways there are from a vertex is one bit for each set of axes. The sets whose first axis is
- * i are those of the neighbour along i, with axis i added to what has axes above i alone, so six
- * passes over the vertices find them all, where walking along every way would take hundreds of
- * steps from memory to memory for each simplex. Variables are taken in
- * the order of their lowest vertices: what they need of a large lattice then comes in streams, and
- * equal simplices come close to each other. */
+ * The paths from a vertex are stored as one bit per set of axes. The sets whose first axis is i
+ * come from the neighbour along i: its sets with only axes above i, with i added. So one pass over
+ * the vertices per axis finds them all, whereas walking along every path would take hundreds of
+ * dependent memory accesses per simplex. Variables are processed in the order of their lowest
+ * vertices, so that a large lattice is read sequentially and equal simplices are close to each
+ * other. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -22,20 +22,21 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Variables a task takes. */
+/* Variables per task. */
 #define GRAIN 1024
-/* Simplices a worker remembers the responses of. */
+/* Simplices whose responses a worker caches. */
 #define REMEMBERED 64
-/* The rows of a variable are asked for so many variables before. */
+/* Prefetch distance in variables. */
 #define FORESIGHT 8
-/* Sets of this many axes have a bit each in a word. */
+/* The subsets of this many axes fit in the bits of one word. */
 #define MOST_AXES 6
 
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- ways ----------------------------------------------------------------------------------- */
 
-/* Bit S: one step along each axis of the set S (bit i: axis i) leads to a vertex that there is. */
+/* Bit S: one step along each axis of the set S (bit i: axis i) leads to an existing vertex, through
+ * existing ones. */
 struct ways {
     _Atomic uint64_t along[2]; /* back, ahead */
 };
@@ -44,10 +45,12 @@ struct context {
     const struct dcrf_lattice *lattice;
     struct ways *ways;                   /* one per vertex; NULL: too many axes */
     size_t axis;                         /* of a pass over the vertices */
-    float left[DCRF_MAX_CORNERS + 1];    /* of a unit after steps along so many of the axes */
-    float response[DCRF_MAX_CORNERS][4]; /* to them, by whether there is a way ahead, and back */
-    struct memory *memories;             /* REMEMBERED for each worker */
-    uint64_t *order;                     /* the variables by their lowest vertices, above them */
+    float left[DCRF_MAX_CORNERS + 1];    /* weight of a path, by its number of steps */
+    float response[DCRF_MAX_CORNERS][4]; /* by number of steps ahead, and by which of the paths
+                                          * ahead (1) and back (2) exist */
+    struct memory *memories;             /* REMEMBERED per worker */
+    uint64_t *order;                     /* variables sorted by lowest vertex, which is in the upper
+                                          * half */
     float *out;
 };
 
@@ -68,8 +71,8 @@ static void begin_ways(void *argument, size_t begin, size_t end, size_t worker) 
             atomic_init(&context->ways[v].along[direction], 1); /* the empty set */
 }
 
-/* Add the sets whose first axis is this one. A neighbour that had its turn already has more sets,
- * which are told by the axis that they have. */
+/* Add the sets whose first axis is this one. A neighbour that was already processed in this pass
+ * has additional sets; they contain this axis and are masked out. */
 static void extend_ways(void *argument, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct context *context = argument;
@@ -97,7 +100,7 @@ static void find_ways(struct context *context, dcrf_pool *pool) {
         dcrf_parallel_for(pool, vertices, GRAIN, extend_ways, context);
 }
 
-/* Is there a way along this set? By walking, where there are no words. */
+/* Is there a path along this set? Found by walking, for when there are too many axes for `ways`. */
 static bool leads(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes,
                   size_t direction) {
     for (size_t axis = 0; axis < lattice->corners; axis++)
@@ -109,8 +112,8 @@ static bool leads(const struct dcrf_lattice *lattice, uint32_t from, uint32_t ax
     return true;
 }
 
-/* The same for all sets of axes that steps are taken along one after the other, and for what is
- * left of all axes: bit i, of the set of the first i. */
+/* The same for a sequence of growing sets: bit i of `ahead` is for axes[i], and bit i of `back` for
+ * its complement. */
 INLINE void find_leads(const struct context *context, size_t corners, uint32_t from,
                        const uint32_t *axes, uint32_t *ahead, uint32_t *back) {
     const uint32_t all = (uint32_t)((1ull << corners) - 1);
@@ -143,11 +146,11 @@ INLINE uint32_t axis_between(const struct dcrf_lattice *lattice, size_t corners,
     return axes;
 }
 
-/* responses[j, i]: what a unit at corner j leaves i corners on. */
+/* responses[j, i]: the response to a unit at corner j, i corners further on. */
 INLINE void fill_responses(const struct context *context, size_t corners, const uint32_t *vertex,
                            float *responses) {
     const struct dcrf_lattice *lattice = context->lattice;
-    uint32_t step[2 * DCRF_MAX_CORNERS]; /* round and round */
+    uint32_t step[2 * DCRF_MAX_CORNERS]; /* cyclic */
     for (size_t k = 0; k < corners; k++)
         step[k] = step[k + corners] =
             axis_between(lattice, corners, vertex[k], vertex[k + 1 < corners ? k + 1 : 0]);
@@ -159,17 +162,17 @@ INLINE void fill_responses(const struct context *context, size_t corners, const 
         float *row = responses + j * corners;
         for (size_t i = 0; i < corners; i++)
             row[i] = context->response[i][(ahead >> i & 1) | (back >> i & 1) << 1];
-        row[0] += ahead >> corners & 1 ? context->left[corners] : 0; /* all the way round */
+        row[0] += ahead >> corners & 1 ? context->left[corners] : 0; /* once around the simplex */
     }
 }
 
-/* A simplex and its responses; one that was never used has no vertex of this number. */
+/* A simplex and its responses. In an unused entry vertex[0] is not a valid vertex. */
 struct memory {
     uint32_t vertex[DCRF_MAX_CORNERS];
     float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
 };
 
-/* w' R w, one row of R after the other. */
+/* w' R w, row by row; columns of R are relative to the row. */
 INLINE float weigh(const float *weight, const float *responses, size_t corners) {
     float sum = 0, round[2 * DCRF_MAX_CORNERS];
     memcpy(round, weight, corners * sizeof *round);
@@ -198,7 +201,7 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
         for (size_t k = 0; k < corners; k++)
             vertex[k] =
                 (uint32_t)dcrf_lattice_vertex(lattice, lattice->runs.vertex[a * corners + k]);
-        /* Variables near each other often share a simplex, and with it the responses. */
+        /* Nearby variables often share a simplex, and with it the responses. */
         uint32_t hash = 0;
         for (size_t k = 0; k < corners; k++)
             hash = (hash ^ vertex[k]) * 0x9e3779b1u;
@@ -211,7 +214,7 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
     }
 }
 
-/* With the usual numbers of corners as constants. */
+/* Specialized for the common numbers of corners. */
 static void diagonal_chunk(void *argument, size_t begin, size_t end, size_t worker) {
     const struct context *context = argument;
     struct memory *memories = context->memories + worker * REMEMBERED;

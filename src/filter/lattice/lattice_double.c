@@ -1,14 +1,14 @@
-/* The symmetric lattice operator in double, for proofs: the same plan and the same matrix as in
- * lattice.c, plain loops, (B + B^T) / 2 as the mean of two passes. */
+/* The symmetric lattice operator in double, for rigorous bounds: the same plan and matrix as in
+ * lattice.c, with plain loops and (B + B^T) / 2 as the mean of two passes. */
 #include "core/error.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* Rows a task takes. */
+/* Rows per task. */
 #define VERTEX_GRAIN 512
 #define VARIABLE_GRAIN 1024
-/* What is splat, and two buffers that a blur works in. */
+/* The splat rows, and two buffers for the blur. */
 #define BUFFERS 3
 
 struct double_blur {
@@ -32,8 +32,8 @@ static void blur_double_axis(void *context, size_t begin, size_t end, size_t wor
     }
 }
 
-/* Blur `in` along all axes, in either order, between two buffers; `in` is kept. Returns the result;
- * NULL: interrupted. */
+/* Blur `in` along all axes, in either order, alternating between two buffers; `in` is unchanged.
+ * Returns the result, or NULL if interrupted. */
 static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, const double *in,
                            bool upwards, double *one, double *other) {
     const size_t axes = blur->lattice->corners;
@@ -89,7 +89,7 @@ static void join_double(void *context, size_t begin, size_t end, size_t worker) 
                 s->splat[(s->lattice->vertices + 1 + i) * s->channels + c];
 }
 
-/* Half of what one order of the axes gives; both orders make the symmetric operator. */
+/* Half the result of one order of the axes; the sum over both orders is the symmetric operator. */
 static void slice_double(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct double_sums *s = context;

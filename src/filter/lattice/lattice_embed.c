@@ -1,18 +1,18 @@
 /* From a feature vector to its simplex of the permutohedral lattice.
  *
  * The lattice A*_d lives in the hyperplane of R^(d+1) whose coordinates sum to zero. A feature
- * vector f is taken there by an orthogonal basis, scaled so that the Gaussian of unit variance
- * matches what splatting, blurring by (1, 2, 1)/4 along d + 1 axes and slicing do together. In
- * units of (d + 1)^2 the blur has the variance 1/2, splatting and slicing 1/12 each, so sqrt(2/3)
- * (d + 1) units are one sigma; r rounds of blurring make that sqrt(r/2 + 1/6) (d + 1). Points whose
- * coordinates are all congruent to k modulo d + 1 are the vertices of remainder k; a simplex has
- * one of each. It is found by rounding to the nearest vertex of remainder 0 and sorting the
- * differences. The loops that do so are in dsp/dsp_embed.h.
+ * vector f is mapped there by an orthogonal basis, scaled so that the Gaussian of unit variance
+ * matches the combined effect of splatting, blurring by (1, 2, 1)/4 along d + 1 axes, and slicing.
+ * In units of (d + 1)^2 the blur has the variance 1/2, splatting and slicing 1/12 each, so
+ * sqrt(2/3) (d + 1) units are one sigma; r rounds of blurring make that sqrt(r/2 + 1/6) (d + 1).
+ * Points whose coordinates are all congruent to k modulo d + 1 are the vertices of remainder k; a
+ * simplex has one of each. It is found by rounding to the nearest vertex of remainder 0 and sorting
+ * the differences. The loops that do so are in dsp/dsp_embed.h.
  *
- * The single precision rounds halves to even, in the scale and the features too: where a point lies
- * on the border of simplices, which vertices exist is decided by rounding, and a lattice that is to
- * agree with the usual implementations must round as they do. (Positions on a pixel grid divided by
- * whole sigmas meet borders often.)
+ * The single-precision version rounds halves to even, also in the scale and the features: if a
+ * point lies on the border between simplices, rounding decides which vertices exist, so a lattice
+ * that is to agree with the common implementations must round as they do. (Pixel positions divided
+ * by integer sigmas are often on a border.)
  *
  * Adams, Baek, Davis: Fast High-Dimensional Filtering Using the Permutohedral Lattice. Eurographics
  * 2010. */
@@ -31,10 +31,11 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
         embedding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units_to_sigma;
 }
 
-/* Beyond this no point fits (dsp_embed.h). */
+/* Points beyond this do not fit (dsp_embed.h). */
 #define LARGEST_COORDINATE 1073741824.0
-/* How far the origin of its simplex is from a point, in units of d + 1: half a unit by rounding and
- * one by walking back to the hyperplane, and a little for what the doubles here are off. */
+/* Maximum distance of a point from the origin of its simplex, in units of d + 1: half a unit from
+ * rounding, one from moving back to the hyperplane, and a margin for rounding errors of the doubles
+ * here. */
 #define SIMPLEX_REACH 2
 /* More than the relative rounding error of a coordinate in single precision: 18 operations at most,
  * 2^-24 each. */
@@ -43,7 +44,8 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
 void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
                           const float *largest, struct dcrf_limits *limits) {
     const size_t d = embedding->dimension;
-    double below = 0, above = 0, size = 0; /* of the sum of what comes after coordinate i */
+    double below = 0, above = 0, size = 0; /* limits of the sum over the features after coordinate i
+                                            */
     double next_low = 0, next_high = 0, next_slack = 0;
     for (size_t i = d + 1; i-- > 0;) {
         const double own_low = i > 0 ? (double)least[i - 1] * embedding->factor[i - 1] : 0;
@@ -55,7 +57,7 @@ void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *l
         const double to = fmin(above - (double)i * own_low, LARGEST_COORDINATE) + slack;
         limits->low[i] = (int64_t)fmax(fmin(from, LARGEST_COORDINATE), -2 * LARGEST_COORDINATE);
         limits->high[i] = (int64_t)fmin(fmax(to, -LARGEST_COORDINATE), 2 * LARGEST_COORDINATE);
-        if (i < d) { /* all that comes after coordinate i + 1 is the same in both */
+        if (i < d) { /* the features after coordinate i + 1 cancel */
             const double share = (double)(i + 2);
             const double low = share * next_low - (double)i * own_high - slack - next_slack;
             const double high = share * next_high - (double)i * own_low + slack + next_slack;

@@ -1,12 +1,12 @@
-/* Groups of bands (lattice_runs.c), each of which is splat by one thread.
+/* Groups of bands (lattice_bands.c), each of which is splat by one thread.
  *
- * Bands come in two groups, whatever the number of threads, and a group is splat in the order of
- * its bands. Most vertices are touched by one of them only, since positions are features and groups
- * are parts of a picture. Those that both touch have two rows: the first group adds to the row of
- * the vertex as everywhere, the second one to a row behind those of all vertices, which its runs
- * name instead. Joining adds the second rows to the first before the blur, and repeating copies
- * what the blur makes of them back, so that the same runs can slice. Every sum is in the same order
- * always. */
+ * Bands are divided into two groups, independently of the number of threads, and a group is splat
+ * in the order of its bands. Most vertices are touched by only one group, since positions are
+ * features and groups are parts of a picture. Vertices touched by both have two rows: the first
+ * group adds to the vertex's own row, the second to an extra row after those of all vertices, which
+ * its runs refer to. dcrf_lattice_join adds the second rows to the first before the blur, and
+ * dcrf_lattice_repeat copies the blurred rows back, so that the same runs can slice. Sums are
+ * always taken in the same order. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -15,7 +15,7 @@
 
 _Static_assert(DCRF_LATTICE_GROUPS == 2, "a vertex has a row of its own and one more");
 
-/* Rows a task takes. */
+/* Rows per task. */
 #define ROW_GRAIN 512
 
 size_t dcrf_lattice_group_first(size_t bands, size_t group) {
@@ -27,10 +27,10 @@ size_t dcrf_lattice_group_first(size_t bands, size_t group) {
 struct sharing {
     struct dcrf_lattice *lattice;
     uint32_t *row;    /* of each vertex in the second group */
-    bool *is_touched; /* vertices, for each group; in the same memory */
+    bool *is_touched; /* one per vertex, for each group; in the same allocation */
 };
 
-/* The vertices that the runs of some bands name. */
+/* The vertices that the runs of some bands refer to. */
 static uint32_t *vertices_of(const struct dcrf_lattice *lattice, size_t first_band,
                              size_t last_band, size_t *count) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
@@ -64,8 +64,8 @@ static void rename_bands(void *context, size_t begin, size_t end, size_t worker)
         vertex[i] = sharing->row[vertex[i]];
 }
 
-/* List the vertices that both groups touch, and name the rows of the second group. Branch-free: the
- * branch would be unpredictable. */
+/* List the vertices that both groups touch, and find the rows for the second group. Branch-free:
+ * the branch would be unpredictable. */
 static bool list_shared(const struct sharing *sharing) {
     struct dcrf_lattice_runs *runs = &sharing->lattice->runs;
     const size_t n = sharing->lattice->vertices;

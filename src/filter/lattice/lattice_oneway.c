@@ -1,4 +1,4 @@
-/* The lattice one way: splat, blur upwards, slice; and factors of what goes in and comes out. */
+/* The one-way lattice filter: splat, blur upwards, slice; and factors for its input and output. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -9,7 +9,7 @@
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-/* Of one buffer; there are two. */
+/* Size of one of the two buffers. */
 static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
     const size_t rows = lattice->ring.rows ? lattice->ring.rows + 1 : dcrf_lattice_rows(lattice);
     return dcrf_lines_of(rows * width);

@@ -1,12 +1,12 @@
-/* The ordered filter of the lattice: histograms of bins at the vertices, blurred, and read where
- * each variable has its own bin.
+/* The ordered filter of the lattice: histograms of bins are accumulated at the vertices, blurred,
+ * and read at each variable's own bin.
  *
- * Histograms are summed up in double: a vertex may have thousands of variables, and their rounding
- * would weigh on the lower bound. The doubles are where the blur has two of its buffers later. */
+ * Histograms are summed in double: a vertex may have thousands of variables, and float rounding
+ * errors would loosen the lower bound. The doubles share memory with two of the blur's buffers. */
 #include "core/error.h"
 #include "filter/lattice/lattice.h"
 
-/* Rows a task takes. */
+/* Rows per task. */
 #define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
 
@@ -17,12 +17,12 @@ struct histograms {
     float *splat;   /* the same of every vertex, rounded */
     float *blurred; /* the same after the blur */
     size_t first, width;
-    float *all; /* all bins of every vertex, `row` floats each; later F times them */
+    float *all; /* all bins of every vertex, `row` floats each; later multiplied by F */
     size_t row;
 };
 
-/* Add a variable to some of its corners, whose entries begin at e: the fraction of it that is in
- * the upper one of two bins, and the rest. Bins wrap below the block. */
+/* Add a variable to some of its corners, whose entries begin at e: its fraction to the upper of two
+ * bins, the rest to the lower. Bins below the block wrap around to large values. */
 static inline void add_variable(const struct histograms *h, size_t variable, size_t e,
                                 size_t corners) {
     const struct dcrf_lattice_runs *runs = &h->lattice->runs;
@@ -78,7 +78,7 @@ static void round_sums(void *context, size_t begin, size_t end, size_t worker) {
         h->splat[i] = (float)h->sums[i];
 }
 
-/* The bins of a block at every vertex. */
+/* Sum the bins of a block at every vertex. */
 static bool sum_histograms(struct histograms *h, dcrf_workspace *workspace) {
     const struct dcrf_lattice *lattice = h->lattice;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
@@ -98,7 +98,7 @@ static void collect_histograms(void *context, size_t begin, size_t end, size_t w
                h->width * sizeof *h->all);
 }
 
-/* Replace the histogram of a vertex by what a variable in each of its bins sees: sum_k F(h, k)
+/* Replace the histogram of a vertex by the output for a variable in each of the bins: sum_k F(h, k)
  * histogram_k. For the sign that is (all above) - (all below). */
 static void weigh_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -151,7 +151,7 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
     const size_t rows = dcrf_lattice_rows(lattice);
     struct histograms h = {
         .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
-    /* Where all bins are one block, they stay where the blur leaves them. */
+    /* If all bins fit in one block, they stay in the output buffer of the blur. */
     const bool is_one_block = h.row <= DCRF_DSP_WIDTH;
     if (!is_one_block && !(h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot,
                                                        lattice->vertices, h.row * sizeof *h.all)))
@@ -181,9 +181,9 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
                : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
 
-/* Two for the fraction, one to float; two along each axis, and two more where both orders meet; a
- * product and its sum over the bins; a product and its sum over the corners; five between two
- * nodes. */
+/* Two for the fraction, one to float; two along each axis, and two more to combine both orders;
+ * products and sums over the bins; products and sums over the corners; five to interpolate between
+ * two nodes. */
 size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     const size_t corners = lattice->corners;

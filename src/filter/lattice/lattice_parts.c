@@ -1,26 +1,26 @@
-/* Splatting by more threads than there are groups (lattice_groups.c).
+/* Splatting with more threads than groups (lattice_groups.c).
  *
- * Rows of vertices are divided among tasks, in ranges of vertices that follow each other. A task
- * goes through all runs that touch a row of its own, in their order, and splats them to those
- * corners only. What comes to a row is therefore the same sums in the same order as if one thread
- * had splat the whole group, however many tasks there are.
+ * Vertex rows are divided among tasks in contiguous ranges. A task goes through all runs that touch
+ * one of its rows, in order, and splats only to those corners. Each row is therefore the same sum
+ * in the same order as if one thread had splat the whole group, for any number of tasks.
  *
- * Corners of a simplex are near each other in the order of the vertices, so most tasks find several
- * corners of a run, and read the rows of its variables once for these: in a photograph at 80/13,
- * sixteen tasks read the row of a variable 2.3 times in all. Corners of a run that follow each
- * other and belong to one task are a part. Parts are in the order of the tasks, of the bands, of
- * the runs. Ranges are chosen so that tasks have much the same to do. */
+ * Corners of a simplex are near each other in the order of the vertices, so a task usually has
+ * several corners of a run, and reads the rows of its variables once for these: in a photograph at
+ * 80/13, sixteen tasks together read the row of a variable 2.3 times. A part is a maximal sequence
+ * of consecutive corners of a run that belong to one task. Parts are ordered by task, then band,
+ * then run. Ranges are chosen to balance the work of the tasks. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* The most tasks: they are numbered by bytes. */
+/* Maximum number of tasks, which must fit in a byte. */
 #define MOST_TASKS 128
-/* Places times corners that a task has, at least: others are not worth a thread. */
+/* Minimum work of a task, in places times corners; less is not worth a thread. */
 #define LEAST_WORK 4096
-/* The work of rows is counted in every so many runs; and what a part takes besides its places. */
+/* The work per row is estimated from every SAMPLED-th run; PART_WORK is the overhead of a part, in
+ * places. */
 #define SAMPLED 4
 #define PART_WORK 2
 
@@ -33,7 +33,7 @@ static size_t places_of(const struct dcrf_lattice_runs *runs, size_t run) {
     return runs->first ? runs->first[run + 1] - runs->first[run] : 1;
 }
 
-/* Give rows to tasks, by the work of each, which is counted in memory for it. */
+/* Assign rows to tasks by their work; `work` is zeroed scratch space, one entry per row. */
 static void divide_rows(const struct dividing *dividing, uint32_t *work) {
     const struct dcrf_lattice *lattice = dividing->lattice;
     const struct dcrf_lattice_runs *runs = &lattice->runs;
@@ -51,7 +51,7 @@ static void divide_rows(const struct dividing *dividing, uint32_t *work) {
     }
 }
 
-/* Count the parts of a band for each task, or write them to where they belong. */
+/* Count the parts of a band for each task (part = NULL), or write them. */
 static void divide_band(const struct dividing *dividing, size_t band, struct dcrf_run_part *part) {
     const struct dcrf_lattice_runs *runs = &dividing->lattice->runs;
     const size_t corners = dividing->lattice->corners, tasks = runs->parts.tasks;
@@ -87,7 +87,7 @@ static void fill_parts(void *context, size_t begin, size_t end, size_t worker) {
         divide_band(dividing, band, dividing->lattice->runs.parts.part);
 }
 
-/* From how many there are of each to where they begin. Returns how many there are of all. */
+/* Turn counts into start positions. Returns the total. */
 static size_t find_first(struct dcrf_lattice_parts *parts, size_t bands) {
     size_t sum = 0;
     for (size_t i = 0; i < parts->tasks * bands; i++) {

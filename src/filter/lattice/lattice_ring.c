@@ -1,38 +1,36 @@
 /* The whole one-way filter of a large lattice in one sweep: splat, blur along all axes, slice.
  *
- * As in lattice_blur.c all passes go through the layers together, one behind the other; here the
- * splat goes ahead of the blur and the slice follows it. A row is then needed only between the
- * moment when the splat gets to its layer and the moment when the slice has left it, and two
- * buffers of so many rows are enough, in which rows take turns: vertex v has row v modulo the
- * number of rows. What was a lattice of tens of megabytes stays in the cache, and only the rows of
- * the variables pass through memory. Each stage takes a few layers at a time, which are in the
- * second-level cache when the next of them needs their rows again.
+ * As in lattice_blur.c, all passes go through the layers together, one behind the other; here the
+ * splat goes ahead of the blur and the slice follows it. A row is then needed only from when the
+ * splat reaches its layer until the slice has left it, so two ring buffers are enough: vertex v
+ * uses row v modulo the number of rows. A lattice of tens of megabytes is thus processed within the
+ * cache, and only the rows of the variables pass through memory. Each stage processes a few layers
+ * at a time, whose rows are still in the L2 cache when the next stage needs them.
  *
- * Runs are splat and sliced with the layer of their lowest vertex. Threads share the layers out in
- * segments, and each goes through its own with a ring of its own, beginning and ending so many
- * layers further away that all that its slices depend on is there. So layers near a border are
- * computed twice, but no thread waits, and every value is the same sum in the same order however
- * many segments there are. */
+ * Runs are splat and sliced with the layer of their lowest vertex. The layers are divided into
+ * segments, one per thread, each with its own ring; the earlier stages of a segment extend beyond
+ * it by all layers that its slices depend on. So layers near a border are computed twice, but no
+ * thread waits, and every value is the same sum in the same order for any number of segments. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* Indices a task takes. */
+/* Indices per task. */
 #define INDEX_GRAIN 16384
-/* Layers. */
+/* Layers per task. */
 #define LAYER_GRAIN 16
 /* The splat, the passes of the blur, the slice. */
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
-/* Layers that a stage takes at a time. */
+/* Layers that a stage processes at a time. */
 #define BATCH 4
-/* One more segment must leave the largest with at most so much of what it has to do. */
+/* Another segment must reduce the work of the largest one at least to this fraction. */
 #define SEGMENT_GAIN 0.9
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-/* How many layers each stage is behind the splat. */
+/* The number of layers that each stage is behind the splat. */
 static void find_lags(const struct dcrf_lattice *lattice, size_t *behind) {
     const size_t *reach = lattice->layers.reach, corners = lattice->corners;
     behind[0] = 0;
@@ -52,7 +50,7 @@ static uint32_t lowest_of(const struct dcrf_lattice *lattice, size_t run) {
     return lowest;
 }
 
-/* The first run of each layer: they are in the order of their lowest vertices. */
+/* The first run of each layer; runs are ordered by lowest vertex. */
 static void find_runs(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     size_t begin = 0;
@@ -69,7 +67,7 @@ static void find_runs(const struct dcrf_lattice *lattice) {
     }
 }
 
-/* What the runs of a layer touch. */
+/* The number of further layers that the runs of a layer touch. */
 struct reach {
     const struct dcrf_lattice *lattice;
     size_t *span; /* of each layer */
@@ -90,7 +88,7 @@ static void measure_spans(void *context, size_t begin, size_t end, size_t worker
     }
 }
 
-/* Rows that are in use at the same time, at most. */
+/* Maximum number of rows in use at the same time. */
 static size_t rows_in_use(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     size_t behind[MOST_STAGES], most = 0;
@@ -105,8 +103,8 @@ static size_t rows_in_use(const struct dcrf_lattice *lattice) {
     return most;
 }
 
-/* Make vertices rows of the ring. The neighbours of a vertex are less than `rows` away from it, so
- * they are in the same turn of the ring, the one before or the next. */
+/* Replace neighbours by rows of the ring. They are less than `rows` away from their vertex, so they
+ * are in the same turn of the ring, the previous one or the next. */
 static void turn_neighbours(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct dcrf_lattice *lattice = context;
@@ -127,7 +125,7 @@ static void turn_neighbours(void *context, size_t begin, size_t end, size_t work
     }
 }
 
-/* So are the vertices that the runs of a layer touch. */
+/* Replace the vertices of runs by rows of the ring, in the same way. */
 static void turn_runs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct dcrf_lattice *lattice = context;
@@ -168,7 +166,7 @@ dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* The layers that a stage of a segment works on: for the splat, those of runs. */
+/* The layers that a stage of a segment processes; for the splat, layers of runs. */
 struct range {
     size_t begin, end;
 };
@@ -181,7 +179,7 @@ static size_t above(const struct dcrf_lattice *lattice, size_t layer, size_t dis
     return lattice->layers.count - layer > distance ? layer + distance : lattice->layers.count;
 }
 
-/* What the slice of some layers depends on, stage by stage. */
+/* The layers that the slice of some layers depends on, stage by stage. */
 static void find_ranges(const struct dcrf_lattice *lattice, struct range sliced,
                         struct range *range) {
     const size_t corners = lattice->corners, span = lattice->ring.span;
@@ -195,9 +193,8 @@ static void find_ranges(const struct dcrf_lattice *lattice, struct range sliced,
     range[0].begin = below(range[0].begin, span);
 }
 
-/* What it takes to splat a place and to slice one, where a row of the blur takes 1: with six
- * corners, with two threads and rows of 20 floats it is 6 to 10 and 4 to 7 ns, where a row takes
- * 5. */
+/* Cost of splatting and slicing a place, relative to a row of the blur. Measured with six corners,
+ * two threads and rows of 20 floats: 6 to 10 ns and 4 to 7 ns, compared with 5 ns for a row. */
 #define SPLAT_WORK 2
 #define SLICE_WORK 1
 
@@ -206,7 +203,7 @@ static size_t places_of(const struct dcrf_lattice *lattice, struct range layers)
     return lattice->runs.first[run[layers.end]] - lattice->runs.first[run[layers.begin]];
 }
 
-/* What it takes to slice some layers, with all that depends on. */
+/* The work of slicing some layers, including everything that they depend on. */
 static size_t work_on(const struct dcrf_lattice *lattice, struct range sliced) {
     struct range range[MOST_STAGES];
     find_ranges(lattice, sliced, range);
@@ -217,7 +214,7 @@ static size_t work_on(const struct dcrf_lattice *lattice, struct range sliced) {
     return work;
 }
 
-/* The longest segment from a layer on that takes at most so much. */
+/* The longest segment starting at a layer whose work is at most `most`. */
 static struct range longest_segment(const struct dcrf_lattice *lattice, size_t begin, size_t most) {
     size_t end = begin, beyond = lattice->layers.count + 1;
     while (beyond - end > 1) {
@@ -230,8 +227,8 @@ static struct range longest_segment(const struct dcrf_lattice *lattice, size_t b
     return (struct range){begin, end};
 }
 
-/* How many segments there are where none takes more than `most`, or some number above
- * `most_segments`; and where they begin, if asked. */
+/* The number of segments needed so that none takes more than `most` work, or some number above
+ * `most_segments`. `first`: where they begin, or NULL. */
 static size_t divide(const struct dcrf_lattice *lattice, size_t most, size_t most_segments,
                      size_t *first) {
     size_t count = 0;
@@ -246,7 +243,7 @@ static size_t divide(const struct dcrf_lattice *lattice, size_t most, size_t mos
     return count;
 }
 
-/* What the largest of so many segments takes at least: to a three-hundredth. */
+/* The smallest possible work of the largest of `count` segments, to within 1/300. */
 static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     const size_t all = work_on(lattice, (struct range){0, lattice->layers.count});
     size_t few = all / count, enough = all;
@@ -284,12 +281,13 @@ struct sweep {
     const struct dcrf_lattice *lattice;
     struct dcrf_runs splat, slice;
     float *ring[2];
-    /* Rows are in two pieces, those of the first `first` floats before the others, or in one. */
+    /* Rows are stored in two pieces: first those of the first `first` floats, then the rest (if
+     * any) from `tails` on. */
     size_t first, tails;
     struct range range[MOST_STAGES];
 };
 
-/* Clear so many rows of a buffer. */
+/* Clear `count` rows of a buffer. */
 static void clear_rows(const struct sweep *sweep, float *ring, size_t row, size_t count) {
     const size_t first = sweep->first, rest = sweep->splat.width - first;
     memset(ring + row * first, 0, count * first * sizeof *ring);
@@ -308,7 +306,7 @@ static void clear_layers(const struct sweep *sweep, size_t first, size_t last) {
     }
 }
 
-/* A layer is cleared when the splat first gets near it. */
+/* A layer is cleared when the splat first comes within reach of it. */
 static void splat_layer(const struct sweep *sweep, size_t layer) {
     const struct dcrf_lattice *lattice = sweep->lattice;
     const size_t layers = lattice->layers.count, far = layer + lattice->ring.span;

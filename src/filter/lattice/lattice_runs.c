@@ -1,44 +1,45 @@
-/* Runs of several variables: those of a band in the order of their simplices.
+/* Runs of several variables: the variables of a band, ordered by simplex.
  *
  * A splat then reads the row of a variable once, sums all corners in registers while the simplex
- * stays the same, and adds the sums to rows of vertices. A slice is the same the other way round.
+ * stays the same, and adds the sums to rows of vertices. A slice does the reverse.
  *
- * Where the variables of a band are a square of a picture, a small one is enough for most of the
- * runs that there can be: in a grainy photograph at 80/13, squares of 32 x 32 pixels have 1.77
- * pixels to a run, the whole picture has 2.03, and 1024 pixels along its rows have 1.43. A lattice
- * that goes through a ring (lattice_ring.c) has one band, splat layer by layer. */
+ * If the bands are squares of a picture, small squares already give most of the benefit: in a
+ * grainy photograph at 80/13, squares of 32 x 32 pixels have 1.77 pixels per run, the whole picture
+ * has 2.03, and 1024 pixels along its rows have 1.43. A lattice with a ring (lattice_ring.c) has
+ * one band, splat layer by layer. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* Simplices a task puts in order, where there are no bands, and lays out. */
+/* Simplices per task, without bands. */
 #define SIMPLEX_GRAIN 4096
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
-/* How far ahead of a simplex the same one of another chunk is looked for. */
+/* How far back in the sorted list to look for an equal simplex of another chunk. */
 #define LOOK_BACK 32
-/* Simplices between the one that is worked on and the one that is asked for. */
+/* Prefetch distance in simplices. */
 #define SIMPLICES_AHEAD 16
 
 /* ---- the order ------------------------------------------------------------------------------ */
 
-/* Simplices in the order of their lowest vertices; the places of the variables of each then follow
- * each other. */
+/* Simplices are ordered by their lowest vertices; the variables of a simplex get consecutive
+ * places. */
 struct builder {
     const struct dcrf_lattice *lattice;
     struct dcrf_lattice_runs *runs;
     const struct dcrf_simplices *simplices;
     uint32_t *lowest; /* vertex of each simplex */
-    uint32_t *next;   /* variables of each simplex, then the place of the next of them */
-    uint32_t *lists;  /* two of a band for each worker */
-    float *weight;    /* of a band, for each worker */
-    uint64_t *sorted; /* simplices in order, and above them their lowest vertices; one band */
+    uint32_t *next;   /* number of variables of each simplex, then the place of the next one */
+    uint32_t *lists;  /* two per worker, each as long as a band */
+    float *weight;    /* of a band, per worker */
+    uint64_t *sorted; /* with a single band: sorted simplices, with their lowest vertices in the
+                       * upper half */
     struct piece *pieces;
 };
 
-/* The same corners? */
+/* Do two simplices have the same corners? */
 static bool is_same(const struct builder *builder, size_t one, size_t other) {
     const size_t corners = builder->lattice->corners;
     const uint32_t *corner = builder->simplices->corner;
@@ -73,21 +74,21 @@ static void measure_chunks(void *context, size_t begin, size_t end, size_t worke
     }
 }
 
-/* Is one of the sorted simplices the same as the one before? */
+/* Is a sorted simplex equal to the previous one? */
 static bool is_joined(const struct builder *builder, const uint64_t *sorted) {
     return sorted[-1] >> 32 == sorted[0] >> 32 &&
            is_same(builder, (uint32_t)sorted[-1], (uint32_t)sorted[0]);
 }
 
-/* Ask for what will be needed of one of the sorted simplices. */
+/* Prefetch the data of a sorted simplex. */
 static void ask_for(const struct builder *builder, uint64_t sorted) {
     const size_t s = (uint32_t)sorted;
     __builtin_prefetch(builder->simplices->corner + s * builder->lattice->corners);
     __builtin_prefetch(builder->next + s);
 }
 
-/* Give places to the simplices in a list, or to sorted ones of which some are joined, which have
- * runs from `run` on and variables from `place` on. */
+/* Assign places to the simplices in a list, or to sorted ones, equal neighbours of which are
+ * joined; runs start at `run` and variables at `place`. */
 DCRF_FOR_CONSTANTS void lay_out(const struct builder *builder, const uint32_t *list,
                                 const uint64_t *sorted, size_t count, size_t run, size_t place) {
     const struct dcrf_lattice_runs *runs = builder->runs;
@@ -107,8 +108,8 @@ DCRF_FOR_CONSTANTS void lay_out(const struct builder *builder, const uint32_t *l
     }
 }
 
-/* Put the variables of a chunk, whose weights are given, where they belong, counted from `origin`.
- */
+/* Put the variables of a chunk and their weights in their places, with variables counted from
+ * `origin`. */
 static void place_variables(const struct builder *builder, size_t chunk, const float *weight,
                             size_t origin) {
     const struct dcrf_simplices *simplices = builder->simplices;
@@ -124,8 +125,8 @@ static void place_variables(const struct builder *builder, size_t chunk, const f
 
 /* ---- a band for each chunk ------------------------------------------------------------------ */
 
-/* Sort the simplices of a band by their lowest vertices, digit by digit, the lowest first. Two
- * lists of places, of which the first is the result. */
+/* Radix sort of the simplices of a band by their lowest vertices, least significant digit first.
+ * `list` has room for two lists; the first is the result. */
 static void order_band(const struct builder *builder, size_t band, uint32_t *list) {
     const size_t first = builder->simplices->first[band];
     const size_t count = builder->simplices->first[band + 1] - first;
@@ -173,13 +174,13 @@ static void make_bands(void *context, size_t first_band, size_t last_band, size_
 
 /* ---- one band ------------------------------------------------------------------------------- */
 
-/* Some simplices of the list that is sorted by lowest vertices. */
+/* A range of the sorted list of simplices. */
 struct piece {
     size_t begin, end;
-    size_t run, place; /* how many there are, then the first ones */
+    size_t run, place; /* numbers of runs and places, then the first ones */
 };
 
-/* Bring simplices that are the same together, among those with one lowest vertex. */
+/* Move equal simplices together, among those with the same lowest vertex. */
 static void join_same(const struct builder *builder, uint64_t *sorted, size_t count) {
     for (size_t i = 2; i < count; i++) {
         const size_t stop = i > LOOK_BACK ? i - LOOK_BACK : 0;
@@ -244,7 +245,7 @@ static void list_some(void *context, size_t begin, size_t end, size_t worker) {
         builder->sorted[s] = (uint64_t)builder->lowest[s] << 32 | s;
 }
 
-/* Returns how many runs there are, or 0 where memory is out. */
+/* Returns the number of runs, or 0 if out of memory. */
 static size_t order_all(struct builder *builder, dcrf_pool *pool) {
     const size_t count = builder->simplices->count;
     const size_t pieces = (count + SIMPLEX_GRAIN - 1) / SIMPLEX_GRAIN;
@@ -310,7 +311,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     const size_t own = has_bands ? threads * simplices->chunk : 0;
     builder.lists = dcrf_allocate(own, 2 * sizeof *builder.lists);
     builder.weight = dcrf_allocate(own, lattice->corners * sizeof *builder.weight);
-    if (has_bands) { /* which change places */
+    if (has_bands) { /* they are permuted in place */
         lattice->runs.weight = simplices->weight;
         simplices->weight = NULL;
     }
@@ -324,7 +325,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     return status == DCRF_OK && has_bands ? dcrf_lattice_bands_share(lattice, pool, error) : status;
 }
 
-/* The simplices of the chunks from runs of all: `of` holds runs at first. */
+/* Recover the simplices of the chunks from runs of a single band; `of` holds runs at first. */
 static void divide_into_chunks(const struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
                                size_t *last_chunk, uint32_t *number) {
     const size_t n = lattice->base.variables, corners = lattice->corners;

@@ -1,5 +1,5 @@
-/* The set: open addressing, linear probing, at most three quarters full. A code that is new goes
- * into the first free slot by one comparison and exchange; nothing else is ever changed, so it is
+/* The set: open addressing, linear probing, at most three quarters full. A new code goes into the
+ * first free slot by one compare-and-exchange; nothing else ever changes, so insertion is
  * lock-free. */
 #include "filter/lattice/lattice_set.h"
 
@@ -11,13 +11,13 @@
 #define INLINE static inline __attribute__((always_inline))
 /* Slots are 32 bits. */
 #define MOST_BITS 31
-/* Codes between the one that is entered and the one whose slot is asked for. */
+/* Prefetch distance in codes. */
 #define ENTER_AHEAD 32
-/* Slots that a task lists. */
+/* Slots per task when listing. */
 #define LIST_GRAIN 32768
 
-/* A slot for every code that could come, if there are not more of them for each that is expected:
- * a byte each, where the others take eight and are a third full or so. */
+/* Give every possible code its own slot if there are at most this many per expected code: such
+ * slots take one byte each, hashed ones take eight and are only about a third full. */
 #define OWN_SLOTS 4
 
 INLINE size_t home_of(uint64_t code, unsigned shift) {
@@ -60,8 +60,8 @@ void dcrf_code_set_clear(struct dcrf_code_set *set) {
 
 /* ---- entering ------------------------------------------------------------------------------- */
 
-/* The slot of a code; adds one to `entered` where it is new. A single thread writes it
- * unconditionally: the branch would be unpredictable. */
+/* The slot of a code; increments `entered` if it is new. A single thread writes it unconditionally:
+ * the branch would be unpredictable. */
 DCRF_FOR_CONSTANTS size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t code,
                                 bool is_shared, size_t *entered) {
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
@@ -140,7 +140,7 @@ dcrf_status dcrf_code_set_grow(struct dcrf_code_set *set, uint32_t **moved_out, 
 struct listing {
     const struct dcrf_code_set *set;
     struct dcrf_vertices *vertices;
-    size_t *first; /* of each task */
+    size_t *first; /* output position of each task */
 };
 
 static void count_some(void *context, size_t begin, size_t end, size_t worker) {
@@ -157,7 +157,7 @@ static void count_some(void *context, size_t begin, size_t end, size_t worker) {
     listing->first[begin / LIST_GRAIN + 1] = count;
 }
 
-/* What is written where a slot is free is overwritten by the next code, or not of this task. */
+/* Branch-free: an entry written for a free slot is overwritten by the next code. */
 static void list_some(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct listing *listing = context;

@@ -1,13 +1,13 @@
 /* The simplices of the variables, and the vertices that they touch.
  *
- * A simplex is identified by the vertex of remainder 0 and the ranks of its coordinates, the axes
- * along which its corners follow each other: a code and some bits more, by which equal ones are
- * found. Variables near each other often share a simplex, so looking up simplices first saves most
- * of the work of looking up their corners.
+ * A simplex is identified by the vertex of remainder 0 and the ranks of its coordinates, i.e. the
+ * order of the axes along which its corners follow each other. Its key is therefore a vertex code
+ * and some extra bits. Variables near each other often share a simplex, so looking up simplices
+ * first saves most of the work of looking up their corners.
  *
- * Chunks of variables are embedded in parallel, and each numbers its simplices for itself, in a
- * table that stays in the nearest cache. Simplices of two chunks may be the same: who would find
- * that out would look up every one again, from anywhere, to save the corners of some. */
+ * Chunks of variables are embedded in parallel, and each numbers its own simplices, in a table that
+ * fits in the L1 or L2 cache. Different chunks may have equal simplices; finding them would take
+ * another lookup of every simplex in a large table, only to save the corners of a few. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice_set.h"
@@ -15,18 +15,18 @@
 #include <string.h>
 
 #define WORD_BITS 64
-/* Words of ranks, which take at most this many bits each. */
+/* Maximum number of bits per rank, and the number of words for all ranks. */
 #define MOST_RANK_BITS 5
 #define RANK_WORDS (DCRF_MAX_FEATURES / (WORD_BITS / MOST_RANK_BITS) + 1)
 #define KEY_WORDS (DCRF_CODE_WORDS + RANK_WORDS)
-/* Simplices whose corners are looked up together. */
+/* Simplices per batch of corner lookups. */
 #define BATCH 128
-/* Vertices that the set has room for, per simplex: there are 0.4 to 3. */
+/* Initial room for vertices per simplex; in practice there are 0.4 to 3. */
 #define SET_ROOM 2
 
 struct chunk {
     dcrf_status status;
-    size_t misfit;  /* on DCRF_ERROR_SIZE: the variable that does not fit */
+    size_t misfit;  /* on DCRF_ERROR_SIZE: the first variable that does not fit */
     size_t entered; /* simplices whose corners are in the set */
 };
 
@@ -34,15 +34,15 @@ struct build {
     const struct dcrf_simplices_source *source;
     struct dcrf_simplices *simplices;
     size_t dimension;
-    size_t words;         /* of the key of a simplex: */
-    unsigned code_shift;  /* the code, so far up in its words, */
-    unsigned rank_bits;   /* and ranks of so many bits, */
-    size_t rank_word;     /* from this word on, */
-    size_t ranks_in_word; /* so many in each */
-    /* How the code of an origin is made, where the key is one word: */
+    size_t words;         /* of a simplex key, which holds */
+    unsigned code_shift;  /* the code, shifted up by this, */
+    unsigned rank_bits;   /* and ranks of this many bits, */
+    size_t rank_word;     /* starting at this word, */
+    size_t ranks_in_word; /* this many in each word */
+    /* Constants to compute the code of an origin, for keys of one word: */
     uint64_t at_zero, factor[DCRF_MAX_CORNERS], inverse;
     unsigned inverse_shift;
-    uint64_t *keys; /* those of a chunk from that of its first variable on */
+    uint64_t *keys; /* the keys of a chunk start at the index of its first variable */
     struct chunk *chunks;
     struct dcrf_table *tables; /* one per worker */
     struct dcrf_code_set set;
@@ -50,19 +50,19 @@ struct build {
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-/* The division of a multiple of d + 1 by d + 1: what is odd of it has an inverse modulo 2^64, and
- * the rest is a shift. */
+/* Exact division by d + 1: multiply by the inverse of its odd part modulo 2^64, and shift for the
+ * power of two. */
 static void prepare_division(struct build *build) {
     uint64_t divisor = build->dimension + 1;
     build->inverse = 1;
     for (; divisor % 2 == 0; divisor /= 2)
         build->inverse_shift++;
-    for (int i = 0; i < 6; i++) /* Newton's iteration doubles the bits that are right */
+    for (int i = 0; i < 6; i++) /* each Newton iteration doubles the number of correct bits */
         build->inverse *= 2 - divisor * build->inverse;
 }
 
-/* d + 1 times a code of one word as a sum over the coordinates: what it is at zero, and what each
- * coordinate adds. There is room for it where there is for ranks. */
+/* d + 1 times a one-word code as a linear function of the coordinates: a constant and a factor per
+ * coordinate. It does not overflow, since there is room for the ranks. */
 static void prepare_sums(struct build *build) {
     const struct dcrf_code *code = build->source->code;
     const size_t d = build->dimension;
@@ -78,7 +78,7 @@ static void prepare_sums(struct build *build) {
     }
 }
 
-/* One word for both where there is room, as a rule. */
+/* Pack code and ranks into one word if they fit, as they usually do. */
 static void lay_out_keys(struct build *build) {
     const struct dcrf_code *code = build->source->code;
     const size_t d = build->dimension;
@@ -101,14 +101,14 @@ static void lay_out_keys(struct build *build) {
     build->words = code->words + (d + build->ranks_in_word - 1) / build->ranks_in_word;
 }
 
-/* The keys of some points, one after the other: the code of the origin, and the ranks but for the
- * last. In one word; with the usual dimensions as constants. */
+/* The keys of points: the code of the origin, and all ranks except the last. Keys of one word;
+ * specialized for the common dimensions. */
 DCRF_FOR_CONSTANTS void fill_short_keys(const struct build *build, const struct dcrf_points *points,
                                         uint64_t *keys, size_t d) {
     const unsigned rank_bits = build->rank_bits, shift = build->inverse_shift;
     const unsigned code_shift = build->code_shift;
     const uint64_t inverse = build->inverse, at_zero = build->at_zero;
-    uint64_t factor[DCRF_MAX_CORNERS]; /* which no store changes */
+    uint64_t factor[DCRF_MAX_CORNERS]; /* local copy, which cannot alias the output */
     memcpy(factor, build->factor, (d + 1) * sizeof *factor);
     for (size_t p = 0; p < DCRF_EMBED_POINTS; p++) {
         uint64_t sum = at_zero, ranks = 0;
@@ -116,7 +116,7 @@ DCRF_FOR_CONSTANTS void fill_short_keys(const struct build *build, const struct 
             sum += (uint64_t)(int64_t)points->origin[i][p] * factor[i];
         for (size_t i = 0; i < d; i++)
             ranks |= (uint64_t)(uint32_t)points->rank[i][p] << rank_bits * (unsigned)i;
-        __asm__("" : "+r"(sum)); /* one by one: few vectors can multiply 64 bits */
+        __asm__("" : "+r"(sum)); /* keep this scalar: few vector units can multiply 64 bits */
         keys[p] = (sum >> shift) * inverse << code_shift | ranks;
     }
 }
@@ -191,7 +191,7 @@ static void fill_corners(const struct build *build, const uint64_t *keys, size_t
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-/* Rows from planes. */
+/* Transpose planes to rows. */
 static void copy_weights(const struct dcrf_points *points, size_t corners, size_t count,
                          float *weight) {
     for (size_t p = 0; p < count; p++)
@@ -217,7 +217,7 @@ static dcrf_status embed_variables(const struct build *build, struct chunk *chun
         }
         fill_keys(build, &points, keys);
         copy_weights(&points, corners, count, simplices->weight + a * corners);
-        dcrf_table_enter(table, keys, count, simplices->of + a, NULL); /* there is room */
+        dcrf_table_enter(table, keys, count, simplices->of + a, NULL); /* cannot fail */
     }
     return DCRF_OK;
 }
@@ -287,8 +287,8 @@ static void fill_origin(const struct build *build, uint64_t *keys) {
     fill_keys(build, &points, keys);
 }
 
-/* In a set, by all threads: what vertices of one word are entered in, as a rule. Each chunk goes on
- * until the set is full. */
+/* The usual case, one-word codes: all threads insert into a shared set. Each chunk continues until
+ * the set is full. */
 static void enter_chunks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct build *build = context;
@@ -366,7 +366,7 @@ static dcrf_status enter_set(struct build *build, struct dcrf_vertices *vertices
     return status;
 }
 
-/* In a table, one after the other: codes of several words, and what rings are added to. */
+/* Codes of several words, and lattices with rings: insert into a table, sequentially. */
 static dcrf_status enter_corners(const struct build *build, struct dcrf_table *table,
                                  const uint64_t *keys, size_t count, uint32_t *corner,
                                  dcrf_error *error) {
@@ -380,7 +380,7 @@ static dcrf_status enter_corners(const struct build *build, struct dcrf_table *t
     return status;
 }
 
-/* Enter all that is one step away from what is there. */
+/* Insert all vertices one step away from the existing ones. */
 static dcrf_status add_ring(const struct build *build, struct dcrf_table *table,
                             dcrf_error *error) {
     const struct dcrf_code *code = build->source->code;
@@ -426,7 +426,7 @@ static dcrf_status enter_table(const struct build *build, struct dcrf_vertices *
     return status;
 }
 
-/* A set needs a number that is no code: not all bits of a word. */
+/* A set needs a value that is not a code, so codes must not use all bits of a word. */
 static bool has_set(const struct dcrf_simplices_source *source) {
     const struct dcrf_code *code = source->code;
     return source->rings == 0 && code->words == 1 && code->mask[0] << code->shift[0] >> 63 == 0;
@@ -479,7 +479,7 @@ void dcrf_simplices_clear(struct dcrf_simplices *simplices) {
     *simplices = (struct dcrf_simplices){0};
 }
 
-/* Simplices that a task gives numbers to. */
+/* Simplices per task. */
 #define RENUMBER_GRAIN 4096
 
 struct renumbering {

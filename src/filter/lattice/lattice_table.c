@@ -1,13 +1,12 @@
-/* A hash table from keys, each some words of 64 bits, to numbers: open addressing, linear probing,
- * at most three quarters full. Keys are numbered in the order of their arrival and never removed.
- */
+/* A hash table from keys of one or more 64-bit words to numbers: open addressing, linear probing,
+ * at most three quarters full. Keys are numbered in insertion order and never removed. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
 #include <string.h>
 
-/* The most keys: `count` itself must fit in 32 bits too, as the number that means none. */
+/* Maximum number of keys: `count` itself must fit in 32 bits too, since it stands for "none". */
 #define MOST_KEYS ((size_t)UINT32_MAX - 1)
 
 #define INLINE static inline __attribute__((always_inline))
@@ -38,7 +37,7 @@ INLINE size_t find_slot(const struct dcrf_table *table, const uint64_t *key, uin
     }
 }
 
-/* Room for so many keys in the slots, of which a quarter stays free. */
+/* The number of keys that fit in the slots, a quarter of which stays free. */
 static size_t keys_of(size_t slots) {
     return slots - slots / 4;
 }
@@ -125,7 +124,7 @@ DCRF_FOR_CONSTANTS dcrf_status enter(struct dcrf_table *table, const uint64_t *k
                 return status;
             at = find_slot(table, key, hash, words);
         }
-        /* A key may stand in the table's own memory, behind those that are held. */
+        /* The key may be in the table's own memory, beyond the keys held. */
         memmove(table->keys + table->count * words, key, words * sizeof *key);
         table->count++;
         table->slot[at] = (struct dcrf_table_slot){hash, (uint32_t)table->count};
@@ -134,7 +133,7 @@ DCRF_FOR_CONSTANTS dcrf_status enter(struct dcrf_table *table, const uint64_t *k
     return DCRF_OK;
 }
 
-/* Keys between the one that is entered and the one whose slot is asked for. */
+/* Prefetch distance in keys. */
 #define ENTER_AHEAD 16
 
 DCRF_FOR_CONSTANTS dcrf_status enter_all(struct dcrf_table *table, const uint64_t *keys,
@@ -150,7 +149,7 @@ DCRF_FOR_CONSTANTS dcrf_status enter_all(struct dcrf_table *table, const uint64_
     return status;
 }
 
-/* With the usual lengths as constants. */
+/* Specialized for the common key lengths. */
 dcrf_status dcrf_table_enter(struct dcrf_table *table, const uint64_t *keys, size_t count,
                              uint32_t *numbers, dcrf_error *error) {
     switch (table->words) {
