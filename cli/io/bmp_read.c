@@ -1,8 +1,8 @@
-/* BMP pictures: with a palette of 1, 4 or 8 bits, or colours of 16, 24 or 32, uncompressed.
+/* BMP pictures: with a palette of 1, 4 or 8 bits, or colours of 16, 24 or 32 bits, uncompressed.
  *
- * A file is a header of 14 bytes, a description whose length is its first field (40 bytes or more;
- * 12 in files of OS/2, which are no longer written), masks or a palette, and rows that are padded
- * to 4 bytes, from the bottom up where the height is positive. */
+ * A file consists of a 14-byte header, a description whose first field is its length (40 bytes
+ * or more; 12 in OS/2 files, which are no longer written), masks or a palette, and rows padded
+ * to 4 bytes, from the bottom up if the height is positive. */
 #include "io/picture_formats.h"
 
 #include <string.h>
@@ -25,17 +25,17 @@ typedef struct bmp_reader {
     size_t size;
     size_t width, height;
     bool bottom_up;
-    size_t bits; /* a pixel */
+    size_t bits; /* per pixel */
     size_t raster, row_bytes;
     uint8_t palette[PALETTE_MAX][3];
-    size_t palette_count; /* 0: colours stand in the raster */
+    size_t palette_count; /* 0: the raster holds colours */
     bit_field fields[3];
     const char *problem;
 } bmp_reader;
 
 bool bmp_recognize(const uint8_t *data, size_t size) {
     return size >= FILE_HEADER_BYTES + 4 && data[0] == 'B' && data[1] == 'M' &&
-           /* A description has a length that some version knows; texts that begin so have not. */
+           /* Known descriptions are shorter than 256 bytes; text that begins with BM fails this. */
            data[15] == 0 && data[16] == 0 && data[17] == 0;
 }
 
@@ -100,7 +100,7 @@ static bool read_palette(bmp_reader *r, size_t description_bytes) {
 static bool read_size(bmp_reader *r) {
     const uint32_t width = number_at(r, 18, 4), height = number_at(r, 22, 4);
     r->bottom_up = height <= INT32_MAX;
-    /* The magnitude, also of the most negative number. */
+    /* The absolute value, also of the most negative number. */
     const uint32_t rows = r->bottom_up ? height : 0 - height;
     if (width == 0 || rows == 0)
         return bad(r, "has no pixels");
@@ -156,7 +156,7 @@ static uint32_t pixel_at(const bmp_reader *r, size_t x, size_t y) {
     return number_at(r, (size_t)(row - r->data) + x * r->bits / 8, r->bits / 8);
 }
 
-/* A channel of a pixel on the scale of 8 bits. */
+/* A channel of a pixel, scaled to 8 bits. */
 static uint16_t colour_at(const bmp_reader *r, uint32_t pixel, size_t channel) {
     if (r->palette_count > 0)
         return r->palette[pixel][channel];

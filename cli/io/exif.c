@@ -1,6 +1,7 @@
-/* The orientation is tag 274 of the first directory of a TIFF structure. JPEG has that structure in
- * a segment APP1, PNG in a chunk eXIf, WebP in a chunk EXIF, and TIFF is one. Whatever is broken on
- * the way there counts as upright: the decoders say what is wrong with a file. */
+/* The orientation is tag 274 of the first directory of a TIFF structure. JPEG has that structure
+ * in an APP1 segment, PNG in an eXIf chunk, WebP in an EXIF chunk, and a TIFF file is one. If
+ * anything on the way there is broken, the picture counts as upright: the decoders report what
+ * is wrong with a file. */
 #include "io/exif.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ enum {
     ENTRY_BYTES = 12
 };
 
-/* Bytes of a file, and how its numbers are stored. */
+/* Bytes of a file, and the byte order of its numbers. */
 typedef struct part {
     const uint8_t *data;
     size_t size;
@@ -93,7 +94,7 @@ static int orientation_of_webp(const part *p) {
     while (at + 8 <= p->size) {
         const size_t length = number_at(&little, at + 4, 4);
         if (has_text(p, at, "EXIF", 4)) {
-            /* Some writers keep the head that a JPEG has. */
+            /* Some writers keep the prefix that JPEG has. */
             const size_t head = has_text(p, at + 8, "Exif\0\0", 6) ? 6 : 0;
             return orientation_of_tiff(part_from(p, at + 8 + head, length - head));
         }

@@ -1,4 +1,4 @@
-/* Which way up a photograph was taken: the EXIF orientation of JPEG, PNG, WebP and TIFF files. */
+/* The EXIF orientation of photographs in JPEG, PNG, WebP and TIFF files. */
 #ifndef DCRF_CLI_IO_EXIF_H
 #define DCRF_CLI_IO_EXIF_H
 
@@ -8,17 +8,17 @@
 
 #define EXIF_UPRIGHT 1
 
-/* 1 to 8, as EXIF numbers them; 1 where the file does not say, or says nonsense. A GeoTIFF lies as
- * its georeference says, whatever else it has. */
+/* 1 to 8, as in EXIF; 1 if the file does not say, or the value is invalid. A GeoTIFF counts as
+ * upright: its georeference decides. */
 int exif_orientation(const uint8_t *data, size_t size);
 
-/* Are rows of the file columns of the upright picture? */
+/* Do rows of the file become columns of the upright picture? */
 bool exif_swaps_axes(int orientation);
 
-/* What is done to make it upright: "by 90 degrees clockwise". */
+/* What makes it upright: "by 90 degrees clockwise". */
 const char *exif_turn_text(int orientation);
 
-/* Make rows of `pixels` with `channels` samples each upright, from `width` x `height` as stored. */
+/* Turn a stored picture of `width` x `height` pixels with `channels` samples each upright. */
 void exif_turn(int orientation, const uint16_t *stored, size_t width, size_t height,
                size_t channels, uint16_t *upright);
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A pipe does not say how much is coming; this much is certainly a mistake. */
+/* The size of a pipe is unknown; this much is certainly a mistake. */
 #define PIPE_BYTES_MAX ((size_t)1 << 32)
 #define FIRST_BUFFER_BYTES ((size_t)1 << 16)
 /* Below this, reading is as fast as mapping. */
@@ -32,8 +32,8 @@ static bool grow(file_bytes *bytes, size_t *capacity, size_t at_least) {
 
 static bool read_all(int descriptor, const struct stat *info, const char *path, file_bytes *bytes,
                      cli_problem *problem) {
-    /* A regular file has what it had when it was opened, however it grows. Some of the system's say
-     * that they have none. */
+    /* A regular file is read up to its size when it was opened, even if it grows. Some system
+     * files report a size of 0. */
     const bool regular = S_ISREG(info->st_mode) && info->st_size > 0;
     const size_t expected = regular ? (size_t)info->st_size : 0;
     size_t capacity = 0;
@@ -61,7 +61,7 @@ static bool read_all(int descriptor, const struct stat *info, const char *path, 
     }
 }
 
-/* False where the file is better read. */
+/* False if the file should be read instead. */
 static bool map_all(int descriptor, const struct stat *info, file_bytes *bytes) {
     if (!S_ISREG(info->st_mode) || info->st_size < MAPPED_BYTES_MIN)
         return false;
@@ -89,7 +89,7 @@ bool file_is_standard(const char *path) {
     return strcmp(path, "-") == 0;
 }
 
-/* Nothing is left for who comes second. */
+/* Standard input can be read only once. */
 static int take_standard(cli_problem *problem) {
     static bool is_taken = false;
     const int descriptor = is_taken ? -1 : dup(STDIN_FILENO);

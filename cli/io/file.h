@@ -8,29 +8,28 @@
 #include <stdint.h>
 
 typedef struct file_bytes {
-    uint8_t *data; /* not to be written to */
+    uint8_t *data; /* read-only */
     size_t size;
     bool mapped;
 } file_bytes;
 
-/* Is this a file that can be opened twice: neither a pipe nor a device nor a folder? A file that is
- * not there counts as plain: opening it says more. */
+/* Can this file be opened twice: is it neither a pipe nor a device nor a folder? A missing file
+ * counts as plain: opening it gives a better message. */
 bool file_is_plain(const char *path);
 
-/* Is this the name of the standard input? */
+/* Is this the name of standard input? */
 bool file_is_standard(const char *path);
 
-/* Read a file, a pipe or the standard input. Devices are refused: they need not end. */
+/* Read a file, a pipe or standard input. Devices are refused: they may be endless. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
 
-/* The same without a copy where that pays, in large regular files: they are mapped. If another
- * program truncates such a file meanwhile, this one ends (file_explain_cut), and if it writes to
- * the file, what is read changes, so this is for readers that check the size once and can live with
- * any elements. */
+/* The same, but large regular files are mapped instead of copied. If another program truncates a
+ * mapped file, this one ends (file_explain_cut); if it writes to the file, the data change. So
+ * this is for readers that check the size once and can cope with any elements. */
 bool file_map(const char *path, file_bytes *bytes, cli_problem *problem);
 
-/* From now on, a mapped file that is cut ends the program with a message and the status of bad
- * input, not with a signal. */
+/* From now on, truncation of a mapped file ends the program with a message and the status for
+ * bad input instead of a signal. */
 void file_explain_cut(void);
 
 void file_free(file_bytes *bytes);

@@ -81,7 +81,7 @@ static int compare_names(const void *a, const void *b) {
             second++;
         }
     }
-    /* f1 and f01 are told apart by their bytes. */
+    /* f1 and f01 are ordered by their bytes. */
     return *first || *second ? (*first ? 1 : -1) : strcmp(*(char *const *)a, *(char *const *)b);
 }
 
@@ -112,7 +112,7 @@ bool frames_list(const char *folder, line_list *paths, cli_problem *problem) {
 
 /* ---- partners ------------------------------------------------------------------------------- */
 
-/* The only file whose name goes on behind that of the picture; NULL: none, or several. */
+/* The only file whose name continues that of the picture; NULL: none, or several. */
 static char *find_longer(const char *folder, const char *name, size_t length,
                          const char *const *endings) {
     char *found = NULL;

@@ -1,5 +1,5 @@
-/* A folder of pictures: frames of a video in their order, and files in other folders that belong to
- * them by their names. */
+/* A folder of pictures: frames of a video in order, and files in other folders that belong to
+ * them by name. */
 #ifndef DCRF_CLI_IO_FRAMES_H
 #define DCRF_CLI_IO_FRAMES_H
 
@@ -7,24 +7,24 @@
 
 bool path_is_folder(const char *path);
 
-/* Is this the name of one, there or to be made (out/)? */
+/* Does this path name a folder, either existing or to be created (out/)? */
 bool path_names_folder(const char *path);
 
-/* The pictures of a folder, in the order of their names with numbers by their size (f9 before f10);
- * none is bad input. */
+/* The pictures of a folder, sorted by name with numbers in numeric order (f9 before f10); an
+ * empty folder is bad input. */
 bool frames_list(const char *folder, line_list *paths, cli_problem *problem);
 
-/* The name of a file without its folder and its ending, to be freed; NULL: memory is out. */
+/* The name of a file without folder and ending; the caller frees it. NULL: out of memory. */
 char *path_stem(const char *path);
 
 typedef enum partner_kind { PARTNER_ARRAY, PARTNER_MAP } partner_kind;
 
-/* The array or map in a folder that belongs to a picture: of the same name, or, where there is one
- * such file, of that name with more behind a mark (photo_mask.png). To be freed; NULL: there is
- * none, or no memory. */
+/* The array or map in a folder that belongs to a picture: the file of the same name, or else the
+ * only one whose name continues after a separator (photo_mask.png). The caller frees it; NULL:
+ * none, or out of memory. */
 char *path_partner(const char *folder, const char *picture, partner_kind kind);
 
-/* A file in a folder with the name of a picture and this ending, to be freed. */
+/* A path in a folder with the name of a picture and this ending; the caller frees it. */
 char *path_beside(const char *folder, const char *picture, const char *ending);
 
 #endif

@@ -1,7 +1,7 @@
-/* GeoTIFF (OGC 19-008): places are given by a scale with a tie point or by a matrix of 4 x 4, what
- * the coordinates mean by a directory of keys. A world file has six lines: the steps of x along
- * columns, of y along columns, of x along rows, of y along rows, and the middle of the first pixel.
- */
+/* GeoTIFF (OGC 19-008): positions are given by a scale with a tie point or by a 4 x 4 matrix,
+ * and the meaning of the coordinates by a directory of keys. A world file has six lines: the
+ * steps of x along columns, of y along columns, of x along rows, of y along rows, and the centre
+ * of the first pixel. */
 #include "io/geo.h"
 
 #include "io/file.h"
@@ -14,7 +14,7 @@
 
 #define KEY_RASTER_TYPE 1025
 #define RASTER_PIXEL_IS_POINT 2
-#define KEY_NUMBERS 4 /* of an entry of the directory */
+#define KEY_NUMBERS 4 /* per directory entry */
 
 static const struct {
     uint16_t number;
@@ -80,7 +80,7 @@ static bool is_pixel_a_point(const geo_reference *geo) {
     return false;
 }
 
-/* Move the matrix so that column and row 0 are the corner of the first pixel. */
+/* Shift the matrix so that column and row 0 are the corner of the first pixel. */
 static void start_at_corner(double m[GEO_MATRIX]) {
     m[0] -= (m[1] + m[2]) / 2;
     m[3] -= (m[4] + m[5]) / 2;
@@ -128,13 +128,13 @@ bool geo_from_tiff(const uint8_t *data, size_t size, const char *file, geo_refer
 
 /* ---- world files ---------------------------------------------------------------------------- */
 
-/* The end of a name, from its last point on; NULL: it has none. */
+/* The ending of a name, from its last dot on; NULL: none. */
 static const char *ending_of(const char *path) {
     const char *point = strrchr(path, '.'), *slash = strrchr(path, '/');
     return point && (!slash || point > slash + 1) && point[1] ? point : NULL;
 }
 
-/* The name with another ending, to be freed. */
+/* The name with another ending; the caller frees it. */
 static char *renamed(const char *path, const char *ending) {
     const char *own = ending_of(path);
     const size_t stem = own ? (size_t)(own - path) : strlen(path);

@@ -2,19 +2,19 @@
 
 #include <limits.h>
 
-#define ZLIB_CONST /* input is not written to */
+#define ZLIB_CONST /* zlib does not modify its input */
 #include <zlib.h>
 
-#define GZIP_WINDOW (MAX_WBITS + 16) /* zlib's way to say: with the header of gzip */
-#define BUFFER_BYTES 4096            /* on the stack, which may be a few pages */
-/* Padding is short; gigabytes of it are a trap. */
+#define GZIP_WINDOW (MAX_WBITS + 16) /* tells zlib to use the gzip header */
+#define BUFFER_BYTES 4096            /* on the stack, which may be only a few pages */
+/* Padding is short; gigabytes of it are an attack. */
 #define BYTES_AFTER_MAX ((size_t)1 << 20)
 
 bool gzip_recognize(const uint8_t *data, size_t size) {
     return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
 }
 
-/* zlib counts in 32 bits: give it the next piece. */
+/* The size of the next piece: zlib counts with 32 bits. */
 static uInt piece(size_t left) {
     return left < UINT_MAX / 2 ? (uInt)left : UINT_MAX / 2;
 }
@@ -28,13 +28,13 @@ static bool bad_stream(const z_stream *z, int status, const char *file, cli_prob
                                              : "no valid stream");
 }
 
-/* Inflate up to `capacity` bytes into `out`, then, where asked, the rest into nowhere. */
+/* Inflate up to `capacity` bytes into `out`, then, if asked, inflate and discard the rest. */
 static bool inflate_members(z_stream *z, size_t size, uint8_t *out, size_t capacity,
                             bool to_the_end, size_t *produced, const char *file,
                             cli_problem *problem) {
     uint8_t dropped[BUFFER_BYTES];
     const uint8_t *start = z->next_in, *end = start + size;
-    size_t after = 0; /* what was wanted */
+    size_t after = 0; /* beyond what was wanted */
     *produced = 0;
     for (;;) {
         const bool full = *produced == capacity;
@@ -51,7 +51,7 @@ static bool inflate_members(z_stream *z, size_t size, uint8_t *out, size_t capac
         *produced += full ? 0 : room - z->avail_out;
         if (status == Z_STREAM_END) {
             const size_t left = (size_t)(end - z->next_in);
-            /* Another member, or padding that gzip ignores too. */
+            /* Another member, or padding, which gzip ignores too. */
             if (!gzip_recognize(z->next_in, left))
                 return true;
             if (inflateReset(z) != Z_OK)

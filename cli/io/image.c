@@ -47,7 +47,7 @@ static bool find_scale(const picture *decoded, const char *path, cli_image *imag
     return true;
 }
 
-/* Which pixels have no data, where some have none. They get the colour of nothing: black. */
+/* Mark the pixels without data, if there are any, and make them black. */
 static bool find_nodata(const picture *decoded, const char *path, cli_image *image,
                         cli_problem *problem) {
     const size_t pixels = decoded->width * decoded->height;
@@ -99,7 +99,7 @@ static bool read_picture(const file_bytes *bytes, const char *path, cli_image *i
     return done;
 }
 
-/* Bring the channels of a voxel together, and refuse what is not a number. */
+/* Interleave the channels of a voxel, and refuse NaN and infinity. */
 static bool interleave(const float *planes, const char *path, cli_image *image,
                        cli_problem *problem) {
     const size_t voxels = image_pixels(image);

@@ -1,5 +1,5 @@
-/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), a volume (NIfTI) or a video (a
- * folder of photographs). */
+/* The image to be labelled: a photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), a volume (NIfTI) or
+ * a video (a folder of photographs). */
 #ifndef DCRF_CLI_IO_IMAGE_H
 #define DCRF_CLI_IO_IMAGE_H
 
@@ -22,33 +22,33 @@ typedef struct cli_image {
     size_t channels;      /* 3: a photograph; 1 or more: a volume */
     double spacing_mm[3]; /* of voxels along x, y, z; 1 for pixels */
     /* The channels of a pixel next to each other, x fastest, then y from the top, then z.
-     * Photographs are on the scale 0 to 255 whatever their depth; volumes are as they are stored.
-     */
+     * Photographs are scaled to 0 to 255 for every bit depth; volumes are as stored. */
     float *colours;
-    sample_scale scale;              /* of a photograph: how its numbers became colours */
-    size_t bands;                    /* of its file, where there are more than are used; else 0 */
-    uint8_t *nodata;                 /* 1 for pixels without data; NULL: all have some */
-    geo_reference *geo;              /* where a photograph lies; NULL: unknown */
+    sample_scale scale;              /* of a photograph: how samples became colours */
+    size_t bands;                    /* of its file, if there are more than are used; otherwise 0 */
+    uint8_t *nodata;                 /* 1 for pixels without data; NULL: there are none */
+    geo_reference *geo;              /* of a photograph; NULL: unknown */
     int orientation;                 /* of a photograph, before it was turned upright (io/exif.h) */
-    line_list frames;                /* of a video: the files of its frames; else none */
-    struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
+    line_list frames;                /* of a video: the files of its frames; otherwise empty */
+    struct nifti_geometry *geometry; /* of a volume, for writing outputs like it; NULL: a
+                                      * photograph */
 } cli_image;
 
-/* The size of a photograph, from its header; false, and no problem, where that is not so easily
- * told (volumes, pipes, broken files): image_read says it. */
+/* The size of a photograph, from its header; false, without a problem, if the header does not
+ * easily show it (volumes, pipes, broken files): image_read reports what is wrong. */
 bool image_measure(const char *path, cli_image *image);
 
-/* Where the photograph of a file lies, for image->geo, by its tags or its world file. */
+/* Set image->geo from the tags or the world file of a photograph. */
 bool image_read_geo(const char *path, cli_image *image, cli_problem *problem);
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);
 
-/* A video, which a folder of frames is, counts as a volume whose third axis is time. */
+/* A video, i.e. a folder of frames, counts as a volume whose third axis is time. */
 bool image_is_volume(const cli_image *image);
 bool image_is_video(const cli_image *image);
 
-/* Was it turned to this size, so that what was made for the file as it is stored does not fit? */
+/* Was it turned to this size, so that data made for the stored orientation do not fit? */
 bool image_is_turned_to(const cli_image *image, size_t width, size_t height);
 #define IMAGE_TURNED_ADVICE                                                                        \
     " (the photograph was turned upright, as its EXIF orientation says: turn this, too)"
@@ -57,8 +57,8 @@ size_t image_pixels(const cli_image *image);
 /* "pixels" or "voxels". */
 const char *image_unit_text(const cli_image *image);
 
-/* Volumes do not fit into pictures, nor have photographs a place in space. `file`, which is to be
- * written, may be NULL. */
+/* Volumes cannot be written as pictures, nor photographs as volumes. `file`, the output, may be
+ * NULL. */
 bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem);
 
 /* "6 x 5 pixels" or "6 x 5 x 4 voxels"; "x = 4, y = 2", with z in a volume. For messages. */

@@ -1,10 +1,9 @@
 /* JPEG pictures, through libjpeg(-turbo).
  *
- * libjpeg ends the program when it meets an error, and prints what it only warns of; both handlers
- * are replaced by one that jumps out. What a warning means is that pixels were made up (a truncated
- * file is filled with grey), so a warning is an error here, except for bytes that libjpeg skipped
- * between segments. As with libpng, all that has to survive the jump lives outside the function
- * that calls setjmp. */
+ * libjpeg ends the program on errors and prints warnings; both handlers are replaced by one that
+ * jumps out. A warning means that pixels were made up (a truncated file is filled with grey), so
+ * a warning is an error here, except for bytes that libjpeg skipped between segments. As with
+ * libpng, everything that has to survive the jump is outside the function that calls setjmp. */
 #include "io/picture_formats.h"
 
 #include <setjmp.h>
@@ -14,14 +13,14 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-/* Blocks of 8 x 8 pixels take a bit at least, so a byte is worth 512 pixels at most; twice that is
- * allowed for. */
+/* A block of 8 x 8 pixels takes at least one bit, so a byte holds at most 512 pixels; twice that
+ * is allowed. */
 #define PIXELS_A_BYTE_MAX 1024
-/* Every scan of a progressive file decodes the whole picture; honest ones have about ten. */
+/* Every scan of a progressive file decodes the whole picture; legitimate files have about ten. */
 #define SCANS_MAX 200
 
 typedef struct decoding {
-    struct jpeg_error_mgr errors; /* the first member: libjpeg hands back its address */
+    struct jpeg_error_mgr errors; /* the first member: libjpeg returns its address */
     struct jpeg_progress_mgr progress;
     struct jpeg_decompress_struct jpeg;
     jmp_buf escape;
@@ -93,7 +92,7 @@ static void decode_rows(decoding *d) {
         return;
     }
     jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    /* All coefficients of a picture that comes in several scans are kept. */
+    /* For a picture with several scans, all coefficients are kept in memory. */
     const size_t kept = jpeg_has_multiple_scans(jpeg)
                             ? (size_t)jpeg->image_width * jpeg->image_height *
                                   (size_t)jpeg->num_components * sizeof(JCOEF)

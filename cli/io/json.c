@@ -20,7 +20,7 @@ bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_probl
         return out_of_memory(problem, file);
     const bool written = json_dumpf(root, stream, JSON_INDENT(2)) == 0;
     json_decref(root);
-    /* A stream that failed tells more when it is closed. */
+    /* If the stream failed, closing it gives a better message. */
     if (!written && !ferror(stream))
         return out_of_memory(problem, file);
     fputc('\n', stream);

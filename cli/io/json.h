@@ -7,17 +7,18 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A number, or null where it is NaN or infinite, which JSON cannot say. */
+/* A number, or null if it is NaN or infinite, which JSON cannot represent. */
 json_t *number_or_null(double value);
 
-/* Merge `added` into `root`; both may be NULL, and are dropped where the result is. */
+/* Merge `added` into `root`. If either is NULL, or merging fails, both are released and the
+ * result is NULL. */
 json_t *json_merge(json_t *root, json_t *added);
 
-/* Write `root` and drop the reference to it. `root` may be NULL, as the constructors of jansson
- * return it when memory is out. Errors of the stream show up when it is closed. */
+/* Write `root` and release the reference to it. `root` may be NULL, as jansson's constructors
+ * return if out of memory. Errors of the stream show up when it is closed. */
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem);
 
-/* The same into a file that appears when it is complete. */
+/* The same into a file that only appears when it is complete. */
 bool json_save_and_free(const char *file, output_place place, json_t *root, cli_problem *problem);
 
 #endif

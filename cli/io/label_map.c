@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sample of a colour on the scale of 8 bits. */
+/* A sample of a colour, scaled to 8 bits. */
 static int32_t eight_bits(const picture *decoded, size_t index) {
     return (int32_t)((decoded->samples[index] * 255u + decoded->largest / 2u) / decoded->largest);
 }
 
-/* Is a picture of the image's size, as its header says? */
+/* Does a picture have the image's size, according to its header? */
 static bool check_picture(const file_bytes *bytes, const char *path, const cli_image *image,
                           cli_problem *problem) {
     picture measured;
@@ -46,19 +46,19 @@ static bool numbers_from_picture(const picture *decoded, const char *path, int32
     return true;
 }
 
-/* How a map is read, and what it turned out to be. */
+/* How a map is read, and what it was found to be. */
 typedef struct map_reading {
     picture_purpose purpose; /* PICTURE_AS_NUMBERS, PICTURE_AS_MASK, or PICTURE_AS_IS: in colours */
     bool are_colours;
-    bool is_rounded; /* by its format */
-    bool may_miss;   /* frames of a video may have none */
+    bool is_rounded; /* its format rounds numbers */
+    bool may_miss;   /* video frames may have no map */
 } map_reading;
 
 static bool map_from_picture(const file_bytes *bytes, const char *path, const cli_image *image,
                              int32_t **numbers, map_reading *how, cli_problem *problem) {
     picture decoded;
     how->is_rounded = !picture_keeps_numbers(bytes->data, bytes->size);
-    /* What is of no use whatever its size says so itself. */
+    /* For a picture of the wrong kind, decoding gives a better message than its size would. */
     if ((!how->is_rounded || how->purpose == PICTURE_AS_MASK) &&
         !check_picture(bytes, path, image, problem))
         return false;
@@ -137,7 +137,7 @@ static bool read_map(const char *path, const cli_image *image, int32_t **numbers
     return done;
 }
 
-/* One map for each frame, or for some of them. */
+/* One map per frame, or for some frames only. */
 static bool read_frames(const char *folder, const cli_image *video, int32_t **numbers,
                         map_reading *how, cli_problem *problem) {
     const size_t pixels = video->width * video->height;

@@ -25,7 +25,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The lines that are not empty, without blanks around them. */
+/* The non-empty lines, without surrounding spaces. */
 static bool split_lines(const char *data, size_t size, line_list *list) {
     for (size_t begin = 0; begin < size;) {
         const char *newline = memchr(data + begin, '\n', size - begin);

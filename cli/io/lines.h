@@ -11,7 +11,7 @@ typedef struct line_list {
     size_t count;
 } line_list;
 
-/* The lines that are not empty, without blanks around them. */
+/* The non-empty lines, without surrounding spaces. */
 bool lines_read(const char *path, line_list *list, cli_problem *problem);
 
 /* Add a copy of a text; false: out of memory. */

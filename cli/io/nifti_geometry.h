@@ -1,4 +1,4 @@
-/* The inside of a geometry, for the reader and the writer. */
+/* The internals of a geometry, for the reader and the writer. */
 #ifndef DCRF_CLI_IO_NIFTI_GEOMETRY_H
 #define DCRF_CLI_IO_NIFTI_GEOMETRY_H
 
@@ -8,7 +8,7 @@
 
 struct nifti_geometry {
     nifti_image *image; /* a header without voxels */
-    bool second;        /* in the format NIfTI-2 */
+    bool second;        /* NIfTI-2 */
 };
 
 #endif

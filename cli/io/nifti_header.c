@@ -7,14 +7,14 @@
 
 #include <nifti1.h>
 
-/* As in pictures: more voxels than the operators could number are refused. */
+/* As for pictures: more voxels than the operators can index are refused. */
 #define VOXELS_MAX ((size_t)INT32_MAX)
-/* Beyond this a voxel offset is a lie, and arithmetic with it would overflow. */
+/* A larger voxel offset is invalid, and arithmetic with it would overflow. */
 #define OFFSET_MAX 1e15
 #define AXES_MAX 7
-#define UNITS_MASK 7 /* of space; the bits above are the unit of time */
+#define UNITS_MASK 7 /* of space; the higher bits are the unit of time */
 
-/* Where the fields lie in the two formats. */
+/* The offsets of the fields in the two formats. */
 typedef struct header_layout {
     size_t header_bytes;
     size_t magic;
@@ -52,7 +52,7 @@ static bool is_format(const uint8_t *data, size_t size, size_t format) {
            has_magic(data, size, format, magic_of_pair[format]);
 }
 
-/* The first field is the size of the header, which also tells the byte order. */
+/* The first field is the size of the header, which also reveals the byte order. */
 static bool begins_with_size(const uint8_t *data, size_t size, size_t format, bool big_endian) {
     const size_t bytes = layouts[format].header_bytes;
     const uint8_t high = (uint8_t)(bytes >> 8), low = (uint8_t)bytes;
@@ -71,7 +71,7 @@ bool nifti_header_recognize(const uint8_t *data, size_t size) {
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-/* Integers of 8 bytes beyond 2^53 are rounded: they are refused all the same. */
+/* 8-byte integers beyond 2^53 are rounded, but they are refused anyway. */
 static double integer_at(const header_reader *r, size_t offset, size_t bytes) {
     return number_from_signed(number_bits(r->data + offset, bytes, r->big_endian), bytes);
 }
@@ -131,7 +131,7 @@ static bool check_scale(const header_reader *r, nifti_volume *volume) {
     const header_layout *at = r->layout;
     volume->slope = real_at(r, at->slope, at->real_bytes);
     volume->intercept = real_at(r, at->intercept, at->real_bytes);
-    if (volume->slope == 0) { /* by the standard: not scaled */
+    if (volume->slope == 0) { /* by the standard, 0 means unscaled */
         volume->slope = 1;
         volume->intercept = 0;
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in PNG: deflate cannot expand by more. */
+/* The maximum expansion of deflate, as in PNG. */
 #define INFLATE_RATIO_MAX 1040
 #define INFLATE_SLACK_BYTES 4096
 
@@ -20,7 +20,7 @@ bool nifti_recognize(const uint8_t *data, size_t size) {
 }
 
 static nifti_image *interpret_header(const uint8_t *header, bool second) {
-    nifti_set_debug_level(0); /* prints little */
+    nifti_set_debug_level(0); /* suppress most output */
     if (second) {
         nifti_2_header stored;
         memcpy(&stored, header, sizeof stored);
@@ -31,7 +31,7 @@ static nifti_image *interpret_header(const uint8_t *header, bool second) {
     return nifti_convert_n1hdr2nim(stored, NULL);
 }
 
-/* Read the header and find out where the voxels begin. */
+/* Read the header and find the offset of the voxels. */
 static bool read_header(const uint8_t *header, size_t there, const char *file, nifti_volume *volume,
                         size_t *voxel_offset, cli_problem *problem) {
     bool second = false;
@@ -68,7 +68,7 @@ static bool inflate_voxels(const uint8_t *data, size_t size, const char *file, n
     const size_t wanted = volume->count * volume->item_bytes, offset = volume->voxel_offset;
     if ((offset + wanted) / INFLATE_RATIO_MAX > size + INFLATE_SLACK_BYTES)
         return bad_input(problem, file, "announces more voxels than so small a file can hold");
-    /* Numbers of 32 bits will be made of them, of an image twice. */
+    /* They are converted to 32-bit numbers, twice for an image. */
     if (!room_check(offset + wanted + 2 * volume->count * sizeof(float), file, problem))
         return false;
     volume->inflated = malloc(offset + wanted);
@@ -140,7 +140,7 @@ const char *nifti_size_text(const nifti_volume *volume, char text[NIFTI_TEXT_BYT
     return text;
 }
 
-/* A number as it is stored; 8-byte integers beyond 2^53 are rounded. */
+/* A stored number; 8-byte integers beyond 2^53 are rounded. */
 static double stored_value(const nifti_volume *volume, size_t index) {
     const size_t bytes = volume->item_bytes;
     const uint64_t bits = number_bits(volume->voxels + index * bytes, bytes, volume->big_endian);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After the header come four bytes, zero: there are no extensions. */
+/* Four zero bytes after the header: no extensions. */
 enum { NO_EXTENSIONS_BYTES = 4 };
 
 static bool ends_with(const char *path, const char *ending) {
@@ -17,8 +17,8 @@ bool nifti_is_name(const char *path) {
     return ends_with(path, ".nii") || ends_with(path, ".nii.gz");
 }
 
-/* The header of a volume like `geometry` with other voxels. The copy shares what pointers point
- * to, so it is not freed. */
+/* The header of a volume like `geometry` with other voxels. The copy shares its pointers'
+ * targets, so it is not freed. */
 static nifti_image describe(const nifti_geometry *geometry, int datatype, size_t channels) {
     nifti_image image = *geometry->image;
     const int64_t axes = channels > 1 ? 4 : image.dim[0] < 3 ? image.dim[0] : 3;
@@ -40,7 +40,7 @@ static nifti_image describe(const nifti_geometry *geometry, int datatype, size_t
     image.scl_inter = 0;
     image.cal_min = image.cal_max = 0;
     image.intent_code = NIFTI_INTENT_NONE;
-    /* What tells how the original was recorded says nothing of this volume. */
+    /* How the original was acquired says nothing about this volume. */
     image.slice_code = image.slice_dim = image.freq_dim = image.phase_dim = 0;
     image.slice_start = image.slice_end = 0;
     image.slice_duration = image.toffset = 0;
@@ -59,10 +59,10 @@ static bool fits_nifti_1(const nifti_image *image) {
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Either order of bytes is allowed. Files are little-endian on every machine, so that they are the
- * same bytes; the library makes headers in the order of the machine. */
+/* Both byte orders are allowed. Files are little-endian on every machine, so that their bytes
+ * are the same; the library creates headers in the machine's byte order. */
 
-/* The numbers of a header that lie one after the other and have the same size. */
+/* Consecutive numbers of a header that have the same size. */
 typedef struct header_run {
     size_t offset, bytes, count;
 } header_run;
@@ -96,7 +96,7 @@ static void make_header_little_endian(void *header, bool second) {
     }
 }
 
-/* *copy is NULL where the voxels can be written as they are. */
+/* *copy is NULL if the voxels can be written as they are. */
 static bool copy_little_endian(const void *voxels, const nifti_image *image, const char *file,
                                void **copy, cli_problem *problem) {
     const size_t count = (size_t)image->nvox, bytes = (size_t)image->nbyper;
@@ -125,8 +125,8 @@ typedef union stored_header {
     nifti_2_header second;
 } stored_header;
 
-/* In the format of the original, unless that cannot hold the size; returns its bytes, 0 where it
- * cannot be made. */
+/* In the format of the original, unless that cannot hold the size; returns its size in bytes, 0
+ * on failure. */
 static size_t make_header(const nifti_geometry *geometry, nifti_image *image,
                           stored_header *header) {
     const bool second = geometry->second || !fits_nifti_1(image);

@@ -66,7 +66,7 @@ bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *ar
     if (!npy_parse_header((const char *)data + prefix, header, file, array, problem))
         return false;
 
-    /* npy_parse_header has made sure that the product does not overflow. */
+    /* npy_parse_header has checked that the product does not overflow. */
     const size_t wanted = array->count * array->item_bytes, there = size - prefix - header;
     if (there < wanted)
         return bad_input(problem, file,
@@ -86,7 +86,7 @@ static double element_value(const npy_array *array, size_t index) {
                           array->big_endian, array->kind);
 }
 
-/* Walks through the elements in C order, whatever the order of the file. */
+/* Iterates over the elements in C order, whatever the order in the file. */
 typedef struct element_walk {
     size_t position[NPY_MAX_AXES];
     size_t stride[NPY_MAX_AXES]; /* elements */
@@ -157,10 +157,10 @@ bool npy_to_integers(const npy_array *array, const char *file, int32_t **integer
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The magic, the version and the header; `descr` is the type as NumPy writes it. Returns the number
- * of elements. */
+/* The magic number, the version and the header; `descr` is the type as NumPy writes it. Returns
+ * the number of elements. */
 static size_t write_header(FILE *stream, const char *descr, const size_t *shape, size_t axes) {
-    /* The elements begin at a multiple of 64 bytes, as NumPy wants it. */
+    /* The elements begin at a multiple of 64 bytes, as NumPy requires. */
     enum { PREFIX_BYTES = 10, ALIGNMENT = 64, HEADER_BYTES = 256 };
     npy_array described = {.axes = axes, .count = 1};
     for (size_t axis = 0; axis < axes; axis++) {

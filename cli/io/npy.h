@@ -1,8 +1,8 @@
 /* Arrays in NumPy's .npy format, versions 1.0 to 3.0.
  *
- * Booleans, integers of 1 to 8 bytes and floats of 2 to 8 bytes are read, in either byte order and
- * either memory order, with 1 to 5 axes. The header is checked against the size of the file before
- * anything is taken from it. */
+ * Supported are booleans, integers of 1 to 8 bytes and floats of 2 to 8 bytes, in either byte
+ * order and either memory order, with 1 to 5 axes. The header is checked against the size of the
+ * file before it is used. */
 #ifndef DCRF_CLI_IO_NPY_H
 #define DCRF_CLI_IO_NPY_H
 
@@ -22,28 +22,27 @@ typedef struct npy_array {
     size_t axes;
     size_t shape[NPY_MAX_AXES];
     size_t count;            /* of elements, at least 1 */
-    const uint8_t *elements; /* inside the bytes that were parsed */
+    const uint8_t *elements; /* inside the parsed bytes */
 } npy_array;
 
-/* Do these bytes begin as a .npy file does? */
+/* Do these bytes begin like a .npy file? */
 bool npy_recognize(const uint8_t *data, size_t size);
 
 /* Read the header and find the elements; `file` is for messages. */
 bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *array,
                cli_problem *problem);
 
-/* The header alone: what lies between the prefix and the elements. Sets all but `elements`. */
+/* The header alone: the text between the prefix and the elements. Sets all but `elements`. */
 bool npy_parse_header(const char *text, size_t length, const char *file, npy_array *array,
                       cli_problem *problem);
 
 bool npy_holds_integers(const npy_array *array);
 
-/* The elements where they are, if they are floats as this machine stores them, in C order; else
- * NULL.
- */
+/* The elements in place, if they are floats in this machine's format and in C order; otherwise
+ * NULL. */
 const float *npy_floats_in_place(const npy_array *array);
 
-/* The elements in C order, to be freed. NaN and infinity pass. */
+/* The elements in C order; the caller frees them. NaN and infinity are accepted. */
 bool npy_to_floats(const npy_array *array, const char *file, float **floats, cli_problem *problem);
 
 /* The same for integers, each of which must fit 32 bits. */
@@ -60,13 +59,13 @@ const char *npy_type_text(const npy_array *array, char text[NPY_TEXT_BYTES]);
 void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats);
 void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers);
 
-/* The same in pieces: the header of an array of "<f4", "|u1" or "<u2", and elements behind it, in C
- * order, as many at a time as there are. */
+/* The same in pieces: the header of an array of "<f4", "|u1" or "<u2", followed by elements in C
+ * order, any number at a time. */
 void npy_write_header(FILE *stream, const char *type, const size_t *shape, size_t axes);
 void npy_append_floats(FILE *stream, const float *floats, size_t count);
 void npy_append_labels(FILE *stream, const uint16_t *labels, size_t count, size_t bytes_each);
 
-/* Write whole numbers, of 8 bits where all fit, of 16 otherwise. */
+/* Write integers, with 8 bits if all fit, otherwise with 16. */
 void npy_write_labels(FILE *stream, const size_t *shape, size_t axes, const uint16_t *labels);
 
 #endif

@@ -1,10 +1,13 @@
 /* The header of a .npy file: a Python dictionary with the three keys descr, fortran_order and
- * shape, as numpy.lib.format describes it. The grammar read here is the part of Python's that
+ * shape, as described in numpy.lib.format. The grammar read here is the subset of Python's that
  * NumPy writes:
  *
- *   header = "{" [ entry { "," entry } [ "," ] ] "}"          blanks anywhere between, newline
- * after entry  = string ":" ( string | "True" | "False" | shape ) shape  = "(" [ number { ","
- * number } [ "," ] ] ")"        a number may end in L (Python 2) */
+ *   header = "{" [ entry { "," entry } [ "," ] ] "}"
+ *   entry  = string ":" ( string | "True" | "False" | shape )
+ *   shape  = "(" [ number { "," number } [ "," ] ] ")"
+ *
+ * with spaces anywhere between tokens and a newline at the end; a number may end in L (Python
+ * 2). */
 #include "io/npy.h"
 
 #include <string.h>
@@ -86,7 +89,7 @@ static bool read_type(header_reader *r) {
         array->kind = text[1];
         array->item_bytes = (size_t)(text[2] - '0');
         array->big_endian = text[0] == '>';
-        /* Only for single bytes does the order not matter. */
+        /* The byte order is irrelevant only for single bytes. */
         if (known_type(array->kind, array->item_bytes) &&
             (text[0] != '|' || array->item_bytes == 1))
             return true;

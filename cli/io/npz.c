@@ -1,5 +1,5 @@
-/* A ZIP file ends with a record that says where its directory lies; the directory has an entry for
- * each member, with its sizes and the place of its local head. Archives of 4 GiB and more (ZIP64)
+/* A ZIP file ends with a record that locates its directory; the directory has an entry per
+ * member, with its sizes and the offset of its local header. Archives of 4 GiB and more (ZIP64)
  * are refused. */
 #include "io/npz.h"
 
@@ -48,7 +48,7 @@ static const uint8_t *find_end(const file_bytes *bytes) {
     return NULL;
 }
 
-/* The entry of the directory at `*at`, which is moved to the next one; false: it is broken. */
+/* Read the directory entry at `*at`, which is advanced to the next one; false: it is broken. */
 static bool read_entry(const file_bytes *bytes, size_t *at, member *found) {
     if (*at > bytes->size || bytes->size - *at < ENTRY_BYTES ||
         memcmp(bytes->data + *at, "PK\1\2", 4) != 0)
@@ -92,9 +92,9 @@ static bool broken(const char *file, cli_problem *problem) {
     return bad_input(problem, file, "is a broken .npz archive; save it again");
 }
 
-/* The bytes of a member, to be freed. */
+/* The bytes of a member; the caller frees them. */
 static bool unpack(const member *from, const char *file, uint8_t **out, cli_problem *problem) {
-    /* Deflate cannot expand by more than 1032. */
+    /* Deflate cannot expand by a factor above 1032. */
     if ((from->method != STORED && from->method != DEFLATED) || from->bytes == 0 ||
         from->bytes / 1040 > from->packed_bytes)
         return broken(file, problem);

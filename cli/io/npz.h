@@ -6,9 +6,8 @@
 
 bool npz_recognize(const uint8_t *data, size_t size);
 
-/* Put the one array of an archive that has pixels (two axes at least) in the place of its bytes;
- * what is no archive stays as it is. An archive with none or several is refused, and its bytes
- * stay. */
+/* Replace the bytes of an archive by its only array with at least two axes; other files are left
+ * as they are. An archive with none or several such arrays is refused, and its bytes are kept. */
 bool npz_unpack(file_bytes *bytes, const char *file, cli_problem *problem);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as many as Linux follows */
+#define LINKS_MAX 40 /* the limit of Linux */
 
 bool output_is_standard(const char *path) {
     return strcmp(path, "-") == 0;
@@ -20,7 +20,7 @@ static bool cannot_write(cli_problem *problem, const char *path) {
     return failure(problem, path, "cannot write: %s", strerror(errno));
 }
 
-/* The folder part of a path, "." where it has none. NULL: out of memory. */
+/* The folder part of a path, "." if it has none. NULL: out of memory. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash)
@@ -28,7 +28,7 @@ static char *folder_of(const char *path) {
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* A path in the folder of another: as it is where it is absolute. NULL: out of memory. */
+/* A path relative to the folder of another; absolute paths are unchanged. NULL: out of memory. */
 static char *path_beside(const char *neighbour, const char *path) {
     const char *slash = path[0] == '/' ? NULL : strrchr(neighbour, '/');
     const size_t folder_length = slash ? (size_t)(slash - neighbour) + 1 : 0;
@@ -40,8 +40,8 @@ static char *path_beside(const char *neighbour, const char *path) {
     return joined;
 }
 
-/* The one name of a file that need not exist: that of its folder, without links and dots, and its
- * own. NULL with errno set. */
+/* The canonical name of a file that need not exist: its folder without links and dots, and its
+ * own name. NULL with errno set. */
 static char *name_in_folder(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = folder_of(path), *real = folder ? realpath(folder, NULL) : NULL, *name = NULL;
@@ -57,8 +57,8 @@ static char *name_in_folder(const char *path) {
     return name;
 }
 
-/* Where a path leads: behind a link the file itself is replaced or made, not the link. Two
- * spellings of one path give one name. NULL with errno set. */
+/* Where a path leads: through a link, the file itself is replaced or created, not the link. Two
+ * spellings of a path give the same name. NULL with errno set. */
 static char *target_of(const char *path) {
     char *at = strdup(path), link[PATH_MAX];
     for (size_t length = at ? strlen(at) : 0; length > 1 && at[length - 1] == '/'; length--)
@@ -110,7 +110,7 @@ bool output_check(const char *path, cli_problem *problem) {
     return !S_ISREG(info.st_mode) || check_folder(path, problem);
 }
 
-/* The mask can only be read by setting it, which threads must not do at the same time. */
+/* The umask can only be read by setting it, which is not safe with several threads. */
 static mode_t permission_mask;
 static pthread_once_t permission_mask_read = PTHREAD_ONCE_INIT;
 
@@ -119,10 +119,11 @@ static void read_permission_mask(void) {
     umask(permission_mask);
 }
 
-/* A file made by mkstemp is for its owner only; give it what a plain open would have. */
+/* A file created by mkstemp is private to its owner; give it the permissions that a plain open
+ * would. */
 static void give_usual_permissions(int descriptor) {
     pthread_once(&permission_mask_read, read_permission_mask);
-    /* A folder without permissions (some mounted ones) is no reason to fail. */
+    /* File systems without permissions (some mounts) are no reason to fail. */
     if (fchmod(descriptor, 0666 & ~permission_mask) != 0)
         errno = 0;
 }
@@ -218,7 +219,7 @@ bool output_is_same_file(const char *output, const char *other, bool other_is_ou
     const bool are_folders = S_ISDIR(info.st_mode) && S_ISDIR(other_info.st_mode);
     if (exists && (are_files || are_folders))
         return info.st_dev == other_info.st_dev && info.st_ino == other_info.st_ino;
-    /* An input that is called "-" is not the standard output. */
+    /* An input called "-" is not standard output. */
     return (other_is_output || !output_is_standard(output)) && same_name(output, other);
 }
 
@@ -239,7 +240,7 @@ bool output_flush_standard(cli_problem *problem) {
            failure(problem, "standard output", "cannot write: %s", strerror(errno));
 }
 
-/* All bytes out, and for files all the way to the disk before the rename. */
+/* Write all bytes, and for files wait until they are on disk before the rename. */
 static bool finish_writing(cli_output *output, cli_problem *problem) {
     FILE *stream = output->stream;
     output->stream = NULL;

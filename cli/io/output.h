@@ -1,9 +1,9 @@
 /* Output files that appear whole or not at all.
  *
- * All outputs of a run are written into temporary files in the folders of their targets; when every
- * one of them is complete, they are renamed into place. A run that fails before leaves nothing
- * behind, and what was there stays. Devices and pipes (/dev/null) are written directly, and the
- * name "-" is the standard output. */
+ * All outputs of a run are written into temporary files in the folders of their targets; when
+ * all of them are complete, they are renamed into place. A run that fails earlier leaves nothing
+ * behind and existing files unchanged. Devices and pipes (/dev/null) are written directly, and
+ * the name "-" means standard output. */
 #ifndef DCRF_CLI_IO_OUTPUT_H
 #define DCRF_CLI_IO_OUTPUT_H
 
@@ -16,13 +16,13 @@
 
 typedef struct cli_output {
     const char *path; /* as the user wrote it */
-    char *target;     /* where links end; NULL: written directly */
+    char *target;     /* with links resolved; NULL: written directly */
     char *temporary;
     FILE *stream;
 } cli_output;
 
 typedef enum output_place {
-    OUTPUT_OF_USER, /* a link is followed and stays */
+    OUTPUT_OF_USER, /* a link is followed and kept */
     OUTPUT_IN_STORE /* one of many in a folder, where a link is replaced: it may lead anywhere */
 } output_place;
 
@@ -32,38 +32,38 @@ typedef struct cli_outputs {
     output_place place;
 } cli_outputs;
 
-/* Is this the name of the standard output? */
+/* Is this the name of standard output? */
 bool output_is_standard(const char *path);
 
-/* Can this output be written, as far as can be told before anything is? For use before the work. */
+/* Can this output be written, as far as can be checked in advance? For use before the work. */
 bool output_check(const char *path, cli_problem *problem);
 
-/* Would this output replace another file: under the same name or another spelling of it, behind a
- * link, or as another name of the same file? Devices and pipes are the same by name only. */
+/* Would this output replace the other file: by the same path or another spelling of it, through
+ * a link, or as a hard link? Devices and pipes are compared by name only. */
 bool output_is_same_file(const char *output, const char *other, bool other_is_output);
 
-/* Does a path lead into a folder, however deep, or to the folder itself? */
+/* Is a path inside a folder, at any depth, or the folder itself? */
 bool output_folder_holds(const char *folder, const char *path);
 
-/* What was printed is out, or it is a failure. For use before the outputs are put in place, so that
+/* Flush standard output and report errors. For use before the outputs are put in place, so that
  * files and exit status agree. */
 bool output_flush_standard(cli_problem *problem);
 
-/* A temporary file (io/temporary.h) beside an output; in $TMPDIR or /tmp where that is NULL, or no
- * file. A descriptor, or -1 with errno set; *name is to be freed. */
+/* A temporary file (io/temporary.h) beside an output; in $TMPDIR or /tmp if the path is NULL or
+ * not a file. Returns a descriptor, or -1 with errno set; the caller frees *name. */
 int output_create_beside(const char *path, char **name);
 
-/* Begin an output; write to *stream. The stream belongs to `outputs`. */
+/* Begin an output; write to *stream, which `outputs` owns. */
 bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_problem *problem);
 
-/* All bytes of all outputs are written, none is in place yet. For use where something is to be said
- * in between; a commit does it too. */
+/* Write all bytes of all outputs, without putting any in place. For use if something is to be
+ * printed in between; a commit does this too. */
 bool outputs_finish(cli_outputs *outputs, cli_problem *problem);
 
-/* Finish all outputs. */
+/* Finish all outputs and put them in place. */
 bool outputs_commit(cli_outputs *outputs, cli_problem *problem);
 
-/* Drop all that was not committed; after a commit this does nothing. */
+/* Remove all that was not committed; a no-op after a commit. */
 void outputs_discard(cli_outputs *outputs);
 
 #endif

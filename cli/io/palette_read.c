@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "#rrggbb" or "R G B", and then the end or a blank; *rest is what follows. */
+/* "#rrggbb" or "R G B", followed by the end or a space; *rest is what follows. */
 static bool parse_colour(const char *line, uint8_t rgb[3], const char **rest) {
     unsigned value[3];
     int used = 0;
@@ -26,7 +26,7 @@ static bool parse_colour(const char *line, uint8_t rgb[3], const char **rest) {
     return true;
 }
 
-/* "LABEL NAME R G B": the colour of that label, and where its name stands. */
+/* "LABEL NAME R G B": the colour of that label, and the position of its name. */
 static bool parse_numbered_colour(const char *line, palette *colours, size_t *label,
                                   const char **name, size_t *name_length) {
     unsigned number;
@@ -41,13 +41,13 @@ static bool parse_numbered_colour(const char *line, palette *colours, size_t *la
     return true;
 }
 
-/* Names as they are read: of labels in any order, some of them perhaps without. */
+/* Names as they are read: of labels in any order, some of which may have none. */
 typedef struct name_table {
     const char *name[PALETTE_COLOURS];
     size_t length[PALETTE_COLOURS];
 } name_table;
 
-/* What stands behind a colour; GIMP writes a word of its own where there is no name. */
+/* The text after a colour; GIMP writes a placeholder if there is no name. */
 static void note_name(name_table *table, size_t label, const char *text) {
     while (isspace((unsigned char)*text))
         text++;
@@ -72,7 +72,7 @@ static bool take_names(const name_table *table, size_t count, class_names *names
     return true;
 }
 
-/* Empty lines, comments and the head of a GIMP palette. */
+/* Empty lines, comments and the header of a GIMP palette. */
 static bool is_decoration(const char *line) {
     uint8_t rgb[3];
     const char *rest;
@@ -114,8 +114,8 @@ static bool parse_lines(const char *path, char *text, palette *colours, class_na
     return !names || take_names(&table, count, names) || out_of_memory(problem, path);
 }
 
-/* The labels of saved settings, {"labels": [{"name": "sky", "colour": "#rrggbb"}, ...]}, as lines
- * of a palette, to be freed. */
+/* The labels of saved settings, {"labels": [{"name": "sky", "colour": "#rrggbb"}, ...]}, as
+ * lines of a palette; the caller frees them. */
 static char *lines_of_settings(const char *json, const char *file, cli_problem *problem) {
     char *lines = NULL;
     size_t bytes;

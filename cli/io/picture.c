@@ -15,19 +15,19 @@ static const struct {
     {pnm_recognize, pnm_decode, true},   {tiff_recognize, tiff_decode, true},
     {webp_recognize, webp_decode, true}, {bmp_recognize, bmp_decode, true},
 };
-/* A photograph of fewer bytes is none: these are what deflate reaches on bytes that are all alike.
- * Small pictures may be of one colour. */
+/* A file with more pixels per byte is not a photograph: this is the ratio that deflate reaches
+ * on constant bytes. Small pictures may be of one colour. */
 #define PIXELS_PER_BYTE_MAX 1040
 #define PIXELS_ALWAYS ((size_t)4 << 20)
 
-/* For which the machine is not asked. */
+/* Less than this is not checked against the available memory. */
 #define ROOM_ALWAYS_BYTES ((size_t)1 << 20)
 
-/* What is wanted of a file. */
+/* What is requested of a file. */
 typedef struct picture_wish {
-    picture_purpose asked; /* of the decoder */
-    bool numbers;          /* of colours that are grey, too, */
-    uint16_t tolerance;    /* or nearly */
+    picture_purpose asked; /* from the decoder */
+    bool numbers;          /* also of colours that are grey, */
+    uint16_t tolerance;    /* or nearly so */
     int orientation;
 } picture_wish;
 
@@ -47,7 +47,7 @@ bool picture_keeps_numbers(const uint8_t *data, size_t size) {
     return false;
 }
 
-/* As it is stored. */
+/* Without turning or converting. */
 static bool decode_stored(const uint8_t *data, size_t size, picture_purpose purpose,
                           const char *file, picture *decoded, cli_problem *problem) {
     for (size_t i = 0; i < FORMATS; i++)
@@ -60,7 +60,7 @@ static bool decode_stored(const uint8_t *data, size_t size, picture_purpose purp
 
 /* ---- numbers in colour ---------------------------------------------------------------------- */
 
-/* By which channels of a grey may differ where a format has rounded them. */
+/* How much the channels of a grey may differ if the format has rounded them. */
 #define GREY_TOLERANCE 8
 
 static bool not_grey(const char *file, cli_problem *problem) {
@@ -73,7 +73,7 @@ static bool is_near(uint16_t a, uint16_t b, uint16_t tolerance) {
     return (a > b ? a - b : b - a) <= tolerance;
 }
 
-/* One number of every three that are alike; false: they are not. `numbers` may be `colours`. */
+/* One number for every three equal ones; false: they differ. `numbers` may be `colours`. */
 static bool take_greys(const uint16_t *colours, size_t pixels, uint16_t tolerance,
                        uint16_t *numbers) {
     for (size_t i = 0; i < pixels; i++) {
@@ -87,14 +87,14 @@ static bool take_greys(const uint16_t *colours, size_t pixels, uint16_t toleranc
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* A sink that hands on numbers where they are wanted, and remembers what stopped the decoder. */
+/* A sink that passes on numbers if they are requested, and records what stopped the decoder. */
 typedef struct watched_sink {
     const picture_sink *inner;
     const picture_wish *wish;
-    uint16_t *numbers; /* room for those of one call */
+    uint16_t *numbers; /* buffer for those of one call */
     size_t numbers_room;
     bool has_stopped;
-    bool has_colours; /* and numbers are wanted */
+    bool has_colours; /* although numbers are requested */
     bool out_of_memory;
 } watched_sink;
 
@@ -147,7 +147,7 @@ static bool turn_upright(picture *decoded, int orientation) {
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* What the decoder is asked for, and what remains to be done. */
+/* What to request from the decoder, and what remains to be done. */
 static picture_wish wish_for(const uint8_t *data, size_t size, picture_purpose purpose) {
     const bool rounded = !picture_keeps_numbers(data, size);
     picture_wish wish = {purpose, false, 0, exif_orientation(data, size)};
@@ -184,7 +184,7 @@ bool picture_decode(const uint8_t *data, size_t size, picture_purpose purpose, c
     return decode_whole(data, size, &wish, file, decoded, problem);
 }
 
-/* What lies on its side is decoded whole, where it is not too large for that. */
+/* A picture that has to be turned is decoded whole, unless it is too large. */
 static bool decode_turned(const uint8_t *data, size_t size, const picture_wish *wish,
                           const char *file, watched_sink *watched, picture *described,
                           cli_problem *problem) {
@@ -247,7 +247,7 @@ const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
                             picture_purpose purpose) {
     if (height > PICTURE_PIXELS_MAX / width)
         return PICTURE_TOO_LARGE;
-    /* Maps are measured, and compared with their image, before they are decoded. */
+    /* The size of a map is compared with its image's before it is decoded. */
     const bool unchecked = purpose == PICTURE_AS_COLOURS && width * height > PIXELS_ALWAYS;
     return unchecked && (width * height - PIXELS_ALWAYS) / PIXELS_PER_BYTE_MAX > file_bytes
                ? PICTURE_TOO_SMALL_A_FILE
@@ -264,7 +264,7 @@ static size_t band_rows_of(const picture *made, size_t height, size_t band_rows)
 
 bool picture_has_room(picture *made, size_t width, size_t height, size_t channels, size_t band_rows,
                       size_t working_bytes) {
-    /* Without a sink numbers of 32 bits are made of the samples. */
+    /* Without a sink the samples are converted to 32-bit numbers. */
     const size_t sample_bytes = sizeof *made->samples + (made->sink ? 0 : sizeof(float));
     const size_t bytes =
         width * channels * sample_bytes * band_rows_of(made, height, band_rows) + working_bytes;

@@ -1,5 +1,5 @@
-/* The formats of pictures, and what their decoders share. They decode a picture as it is stored,
- * for PICTURE_AS_COLOURS, PICTURE_AS_IS or PICTURE_MEASURED; picture_decode does the rest. */
+/* The picture formats, and what their decoders share. They decode a picture as stored, for
+ * PICTURE_AS_COLOURS, PICTURE_AS_IS or PICTURE_MEASURED; picture_decode does the rest. */
 #ifndef DCRF_CLI_IO_PICTURE_FORMATS_H
 #define DCRF_CLI_IO_PICTURE_FORMATS_H
 
@@ -19,39 +19,39 @@ picture_decoder tiff_decode;
 picture_decoder bmp_decode;
 picture_decoder webp_decode;
 
-/* Larger pictures than the operators could number are refused before memory is taken. */
+/* Pictures with more pixels than the operators can index are refused before memory is allocated. */
 #define PICTURE_PIXELS_MAX ((size_t)INT32_MAX)
 #define PICTURE_TOO_LARGE "has more than 2^31 pixels"
-/* So are pictures that no honest file of that size could hold: each decoder knows how far its
- * compression goes. The slack is for headers. */
+/* So are pictures that a file of that size cannot hold: each decoder knows its maximum
+ * compression ratio. The slack is for headers. */
 #define PICTURE_SLACK_BYTES 4096
 #define PICTURE_TOO_SMALL_A_FILE "announces more pixels than so small a file can hold"
 
 #define PICTURE_ROUNDS_NUMBERS ", which does not keep numbers as they were; save it as a PNG"
 
-/* Why a picture of this size is refused before memory is taken; NULL: it is not. */
+/* Why a picture of this size is refused before memory is allocated; NULL: it is not. */
 const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
                             picture_purpose purpose);
 
-/* How many channels a decoder delivers of a file that has one, or more. */
+/* How many channels a decoder returns for a file that has one, or more. */
 size_t picture_channels(picture_purpose purpose, bool one_channel);
 
-/* What a decoder begins with: nothing but the sink. */
+/* Reset a picture before decoding, except for its sink. */
 void picture_begin(picture *decoded);
 
-/* Is there memory for the samples, for what becomes of them, and for `working_bytes` of the
- * decoder's own? To be asked before any of it is taken; false is remembered, and picture_decode
- * says it. */
+/* Is there memory for the samples, for what they are converted to, and for `working_bytes` of
+ * the decoder's own? For use before any is allocated; a failure is recorded, and picture_decode
+ * reports it. */
 bool picture_has_room(picture *made, size_t width, size_t height, size_t channels, size_t band_rows,
                       size_t working_bytes);
 
-/* Room for the samples, zeroed; false when memory is out. The size must have been checked, and
- * `largest` set. The decoder makes `band_rows` rows together. */
+/* Allocate the samples, zeroed; false if out of memory. The size must have been checked, and
+ * `largest` set. The decoder produces `band_rows` rows together. */
 bool picture_allocate(picture *made, size_t width, size_t height, size_t channels,
                       size_t band_rows);
 
-/* Where a row goes, and that all rows before `end` are complete; false: stop. A decoder goes from
- * the top to the bottom, band by band. */
+/* Where a row goes, and a report that all rows before `end` are complete; false: stop. A decoder
+ * goes from top to bottom, band by band. */
 uint16_t *picture_row(const picture *decoded, size_t row);
 bool picture_rows_done(picture *decoded, size_t end);
 

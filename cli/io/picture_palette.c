@@ -9,7 +9,7 @@ static size_t number_at(const uint8_t *at) {
     return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 }
 
-/* The chunk PLTE; the header is 25 bytes long. */
+/* The PLTE chunk; the header is 25 bytes long. */
 static size_t palette_of_png(const uint8_t *data, size_t size,
                              uint8_t colours[PICTURE_PALETTE_MAX][3]) {
     const uint8_t indexed = 3;
@@ -43,7 +43,7 @@ static size_t palette_of_tiff(const uint8_t *data, size_t size,
         photometric == PHOTOMETRIC_PALETTE &&
         TIFFGetField(tiff, TIFFTAG_COLORMAP, &channels[0], &channels[1], &channels[2]))
         count = (size_t)1 << bits;
-    /* Some writers fill it with 8 bits. */
+    /* Some writers fill it with 8-bit values. */
     for (size_t i = 0; i < count; i++)
         for (size_t c = 0; c < 3; c++)
             largest = channels[c][i] > largest ? channels[c][i] : largest;

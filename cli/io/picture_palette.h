@@ -1,4 +1,4 @@
-/* The colours that an indexed picture gives its numbers. */
+/* The colours that an indexed picture assigns to its numbers. */
 #ifndef DCRF_CLI_IO_PICTURE_PALETTE_H
 #define DCRF_CLI_IO_PICTURE_PALETTE_H
 
@@ -8,8 +8,8 @@
 
 #define PICTURE_PALETTE_MAX 256
 
-/* Of a PNG or TIFF in memory; returns how many there are, 0: the picture has no palette, or one of
- * greys, which names no colours. */
+/* For a PNG or TIFF in memory; returns their number. 0: the picture has no palette, or only
+ * greys, which are not label colours. */
 size_t picture_palette(const uint8_t *data, size_t size, uint8_t colours[PICTURE_PALETTE_MAX][3]);
 
 #endif

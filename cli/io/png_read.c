@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Deflate cannot expand its input by more than this (1032:1), so a header that promises more than
- * the file could hold is found out at once. */
+/* Deflate cannot expand its input by more than this (1032:1), so a header that claims more than
+ * the file can hold is detected at once. */
 #define INFLATE_RATIO_MAX 1040
 
 typedef struct decoding {
@@ -14,14 +14,14 @@ typedef struct decoding {
     size_t file_bytes;
     picture_purpose purpose;
     picture *pixels;
-    size_t channels; /* to deliver */
+    size_t channels; /* to be returned */
     bool interlaced; /* rows come in passes, and are complete after the last */
-    uint8_t *rows;   /* as libpng delivers them: one, or all of an interlaced picture */
+    uint8_t *rows;   /* as returned by libpng: one row, or all of an interlaced picture */
     size_t row_bytes;
     size_t file_channels; /* after the transformations: 1, or 3 */
-    size_t bit_depth;     /* then: 8 or 16 */
+    size_t bit_depth;     /* after them: 8 or 16 */
     png_color palette[PNG_MAX_PALETTE_LENGTH];
-    size_t palette_count; /* 0: the samples are no indices into it */
+    size_t palette_count; /* 0: the samples are not palette indices */
 } decoding;
 
 bool png_recognize(const uint8_t *data, size_t size) {
@@ -58,10 +58,10 @@ static void choose_transformations(const png_session *session, decoding *d) {
     if (d->channels == 3) {
         if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
             png_set_expand_gray_1_2_4_to_8(png);
-        /* No background is invented: the colours count as they are stored. */
+        /* No background is made up: the colours count as stored. */
         png_set_strip_alpha(png);
     }
-    png_set_packing(png); /* one byte for a number or an index of fewer bits */
+    png_set_packing(png); /* one byte per number or index of fewer bits */
     d->interlaced = png_get_interlace_type(png, session->info) == PNG_INTERLACE_ADAM7;
     png_set_interlace_handling(png);
     png_read_update_info(png, session->info);
@@ -113,10 +113,10 @@ static uint16_t colour_at(const decoding *d, const uint8_t *row, size_t x, size_
     return sample_at(row, x * d->file_channels + channel % d->file_channels, d->bit_depth);
 }
 
-/* Row y of the picture, from the row as libpng delivers it. */
+/* Row y of the picture, from the row as returned by libpng. */
 static void take_row(png_session *session, const decoding *d, const uint8_t *row, size_t y) {
     uint16_t *out = picture_row(d->pixels, y);
-    /* An index beyond the palette is damage, not black. */
+    /* An index beyond the palette means a damaged file, not black. */
     for (size_t x = 0; d->palette_count > 0 && x < d->pixels->width; x++)
         if (row[x] >= d->palette_count)
             png_error(session->png, "uses colours that its palette does not have");
@@ -139,9 +139,9 @@ static void decode_rows(png_session *session, void *argument) {
     decoding *d = argument;
     png_structp png = session->png;
     png_set_read_fn(png, d, read_from_memory);
-    png_set_user_limits(png, 0x7fffffff, 0x7fffffff); /* check_size says it better */
+    png_set_user_limits(png, 0x7fffffff, 0x7fffffff); /* check_size gives a better message */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    /* A fuzzer cannot guess checksums; let it reach what lies behind them. */
+    /* A fuzzer cannot guess checksums; let it reach the code behind them. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
 #endif
     png_read_info(png, session->info);

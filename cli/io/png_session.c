@@ -11,7 +11,7 @@ static void on_error(png_structp png, png_const_charp message) {
 }
 
 static void on_warning(png_structp png, png_const_charp message) {
-    /* What libpng only warns of (odd ancillary chunks) does not touch the pixels. */
+    /* Warnings of libpng (odd ancillary chunks) do not affect the pixels. */
     (void)png, (void)message;
 }
 

@@ -17,13 +17,13 @@ struct png_writer {
     size_t width;
     size_t height;
     size_t channels;
-    bool wide;                                 /* 16 bits a sample */
+    bool wide;                                 /* 16 bits per sample */
     png_color colours[PNG_MAX_PALETTE_LENGTH]; /* of an indexed picture */
     bool is_indexed;
     bool is_fast;
-    uint8_t *row; /* room for one */
+    uint8_t *row; /* buffer for one row */
 
-    /* The rows in hand. */
+    /* The rows being written. */
     const uint16_t *samples;
     size_t rows;
 };

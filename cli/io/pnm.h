@@ -1,4 +1,4 @@
-/* Where a raw PNM has its samples, for readers that do not want all of them. */
+/* Where the samples of a raw PNM are, for reading parts of them. */
 #ifndef DCRF_CLI_IO_PNM_H
 #define DCRF_CLI_IO_PNM_H
 
@@ -10,13 +10,13 @@ typedef struct pnm_place {
     size_t width;
     size_t height;
     size_t channels;     /* 1 or 3, next to each other */
-    size_t largest;      /* the sample that means full brightness */
-    size_t sample_bytes; /* 1, or 2 with the high byte first */
+    size_t largest;      /* the sample of full brightness */
+    size_t sample_bytes; /* 1, or 2 in big-endian order */
     size_t offset;       /* of the first sample in the file */
 } pnm_place;
 
-/* Find them; false where the file is no raw greymap or pixmap with all its samples, or one with a
- * sample above the largest could be among them. */
+/* Find them; false if the file is not a raw greymap or pixmap with all its samples, or if
+ * samples could exceed the largest. */
 bool pnm_locate(const uint8_t *data, size_t size, pnm_place *place);
 
 #endif

@@ -1,13 +1,13 @@
 /* PNM pictures: the portable bitmap, greymap and pixmap of Netpbm, plain (P1, P2, P3) and raw (P4,
  * P5, P6).
  *
- *   P5 WIDTH HEIGHT LARGEST raster      numbers in decimal, between them blanks and comments that
+ *   P5 WIDTH HEIGHT LARGEST raster      decimal numbers, separated by spaces and comments, which
  *                                       run from # to the end of the line
  *
- * A bitmap has no LARGEST, and its 1 is black. Raw samples take one byte, or two with the high one
- * first where LARGEST is above 255; the rows of a raw bitmap start at whole bytes. One blank
- * separates a raw raster from what is before it. Nothing may follow the raster, though Netpbm
- * allows another picture: a header that tells too small a size is found out that way. */
+ * A bitmap has no LARGEST, and its 1 is black. Raw samples take one byte, or two in big-endian
+ * order if LARGEST is above 255; the rows of a raw bitmap start at whole bytes. One space
+ * separates a raw raster from the header. Nothing may follow the raster, though Netpbm allows
+ * another picture: this detects headers that give too small a size. */
 #include "io/picture_formats.h"
 #include "io/pnm.h"
 
@@ -16,7 +16,7 @@
 typedef struct pnm_reader {
     const uint8_t *at;
     const uint8_t *end;
-    const char *problem; /* NULL as long as there is none */
+    const char *problem; /* NULL: none so far */
 } pnm_reader;
 
 typedef struct pnm_header {
@@ -101,10 +101,10 @@ static size_t raw_row_bytes(const pnm_header *header) {
     return header->width * header->channels * (header->largest > UINT8_MAX ? 2 : 1);
 }
 
-/* Is the raster as long as it must be? Before memory is taken for it. */
+/* Does the raster have the right length? Checked before memory is allocated. */
 static bool check_length(pnm_reader *r, const pnm_header *header) {
     const size_t there = (size_t)(r->end - r->at);
-    /* A plain sample takes a digit, and a blank where it is no bit. */
+    /* A plain sample takes a digit, and a separator unless it is a bit. */
     const size_t samples = header->width * header->height * header->channels;
     const size_t wanted = !header->plain   ? raw_row_bytes(header) * header->height
                           : header->bitmap ? samples
@@ -152,7 +152,7 @@ static bool read_raster(pnm_reader *r, const pnm_header *header, picture *decode
             size_t sample;
             if (!read_sample(r, header, row, i, &sample))
                 return false;
-            /* As a colour, a bit means ink. */
+            /* As a colour, a set bit is black. */
             if (header->bitmap && decoded->channels == 3)
                 sample = 1 - sample;
             for (size_t c = 0; c < repeat; c++)

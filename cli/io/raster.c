@@ -38,7 +38,7 @@ static double number_at(const raster *from, const uint8_t *at) {
     return number_of_kind(at, from->item_bytes, from->big_endian, from->kind);
 }
 
-/* `count` numbers next to each other, to every `step`-th place of `out`. */
+/* Convert `count` consecutive numbers to every `step`-th element of `out`. */
 static void convert(const raster *from, const uint8_t *at, size_t count, float *out, size_t step) {
     if (from->item_bytes == 1 && from->kind == 'u') {
         float values[UINT8_MAX + 1];
@@ -64,14 +64,14 @@ static bool convert_to_integers(const raster *from, const uint8_t *at, size_t co
     return true;
 }
 
-/* Where the numbers of a window go: to one of the two. */
+/* The destination of a window's numbers: one of the two. */
 typedef struct destination {
     float *floats;
     int32_t *integers;
 } destination;
 
-/* A row of the window that begins with number `index` of the file, to place `place`; `room` is for
- * the bytes of it. */
+/* Read a row of the window that begins with number `index` of the file, to index `place`; `room`
+ * is a buffer for its bytes. */
 static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room,
                      const destination *to, size_t place, cli_problem *problem) {
     const bool together = from->channel_stride == 1;
@@ -158,7 +158,7 @@ bool raster_from_npy(const char *path, const npy_array *array, uint64_t offset, 
                          "numpy.ascontiguousarray");
     for (size_t k = 0; k < axes; k++)
         made->size[k] = array->shape[axis + axes - 1 - k];
-    if (axis + axes < array->axes) { /* channels behind */
+    if (axis + axes < array->axes) { /* channels last */
         made->channels = array->shape[axis + axes];
         stride_interleaved(made);
     } else {
@@ -196,7 +196,7 @@ void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES
     raster_from_memory(integers, 'i', size, 1, made);
 }
 
-/* A raw PNM with the channels that are wanted, and no bitmap, is read where it is. */
+/* A raw PNM with the requested channels, except for bitmaps, is read in place. */
 static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *made) {
     pnm_place place;
     if (!pnm_locate(bytes->data, bytes->size, &place) ||

@@ -21,7 +21,7 @@ static size_t times(uint64_t count, uint64_t bytes) {
     return bytes > 0 && count > SIZE_MAX / bytes ? SIZE_MAX : (size_t)(count * bytes);
 }
 
-/* The sum of these lines of /proc/meminfo; SIZE_MAX where there are none. */
+/* The sum of these lines of /proc/meminfo; SIZE_MAX if there are none. */
 static size_t machine_bytes(void) {
     char line[128];
     uint64_t kilobytes, sum = 0;
@@ -38,7 +38,7 @@ static size_t machine_bytes(void) {
     return found ? times(sum, 1024) : SIZE_MAX;
 }
 
-/* What the control group may have; a group without a limit says "max". */
+/* The limit of the control group; "max" means no limit. */
 static size_t group_bytes(void) {
     uint64_t bytes;
     FILE *stream = fopen("/sys/fs/cgroup/memory.max", "r");

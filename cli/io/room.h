@@ -1,8 +1,8 @@
-/* Memory that is there to be taken, so that what a header promises can be refused before it is
- * made.
+/* The memory that is available, so that a header that asks for too much is refused before it is
+ * allocated.
  *
- * A system that promises more memory than it has ends programs that believe it; a file of some
- * hundred kilobytes can hold a picture of gigabytes. */
+ * A system that overcommits memory kills the programs that use it, and a file of a few hundred
+ * kilobytes can hold a picture of gigabytes. */
 #ifndef DCRF_CLI_IO_ROOM_H
 #define DCRF_CLI_IO_ROOM_H
 
@@ -10,14 +10,14 @@
 
 #include <stddef.h>
 
-/* From now on no more than this may be taken for a file (--memory). */
+/* From now on a file may use no more than this (--memory). */
 void room_limit(size_t bytes);
 
-/* Bytes that can be taken: what the machine has free, what the limits of the process and of its
- * control group leave, and what was requested. SIZE_MAX: no limit is known. */
+/* Available bytes: the smallest of what the machine has free, what the limits of the process and
+ * of its control group leave, and the requested limit. SIZE_MAX: no limit is known. */
 size_t room_bytes(void);
 
-/* Is there room for what a file needs when it is decoded? */
+/* Is there room for what decoding a file needs? */
 bool room_check(size_t bytes, const char *file, cli_problem *problem);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define SAMPLES ((size_t)UINT16_MAX + 1)
-#define LEFT_OUT 0.001 /* of the samples, at either end */
+#define LEFT_OUT 0.001 /* share of the samples at either end */
 
 struct sample_range {
     size_t counts[SAMPLES];
@@ -39,7 +39,7 @@ bool sample_range_matters(const picture *described) {
     return described->largest == UINT16_MAX;
 }
 
-/* The sample with this part of the others below it, or above it from the top. */
+/* The sample with this share of all samples below it, or above it if counted from the top. */
 static size_t sample_after(const sample_range *range, double part, bool from_top) {
     const double beyond = part * (double)range->total;
     double seen = 0;
@@ -53,7 +53,7 @@ static size_t sample_after(const sample_range *range, double part, bool from_top
 }
 
 static sample_scale scale_between(const picture *described, double low, double high) {
-    /* The numbers of a sample of 0, and of a step. */
+    /* The number for sample 0, and the step between samples. */
     const double first = described->is_measured ? described->low : 0;
     const double step =
         described->is_measured ? (described->high - described->low) / described->largest : 1;
@@ -70,7 +70,7 @@ sample_scale sample_scale_of(const sample_range *range, const picture *described
     const double step = described->is_measured ? (described->high - described->low) / last : 1;
     const double smallest = first + step * (double)sample_after(range, 0, false);
     const double largest = first + step * (double)sample_after(range, 0, true);
-    /* Scales that numbers usually have: of the file's bits, or floats to 1 or 255. */
+    /* Usual scales: the full range of integers, or floats up to 1 or 255. */
     const double usual[] = {described->is_measured ? 1 : last, described->is_measured ? 255 : last};
     for (size_t i = 0; i < 2; i++)
         if (smallest >= 0 && largest <= usual[i] * (1 + 1e-6) && largest > usual[i] / 2)
@@ -79,7 +79,7 @@ sample_scale sample_scale_of(const sample_range *range, const picture *described
         scale_between(described, first + step * (double)sample_after(range, LEFT_OUT, false),
                       first + step * (double)sample_after(range, LEFT_OUT, true));
     scale.is_stretched = true;
-    if (fabs(scale.low) < 1e-9 * scale.high) /* what is left of the steps' rounding */
+    if (fabs(scale.low) < 1e-9 * scale.high) /* rounding error of the steps */
         scale.low = 0;
     return scale;
 }

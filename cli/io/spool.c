@@ -9,15 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a decoder may hold of a picture that does not come row by row. */
+/* What a decoder may hold of a picture that is not decoded by rows. */
 #define BAND_BYTES_MAX ((size_t)256 << 20)
 
 typedef struct spooling {
     const char *file;
     FILE *stream;
-    uint8_t *row; /* room for one */
+    uint8_t *row; /* buffer for one row */
     size_t sample_bytes;
-    sample_range *range; /* NULL: it does not matter */
+    sample_range *range; /* NULL: not needed */
     bool are_colours;
     cli_problem *problem;
 } spooling;

@@ -15,8 +15,8 @@
 
 /* ---- those that exist ----------------------------------------------------------------------- */
 
-/* Paths where a handler can read them at any moment. A path that is too long, or one more than
- * there is room for, is not guarded. */
+/* Paths that a signal handler can read at any time. A path that is too long, or does not fit the
+ * table, is not guarded. */
 #define GUARDED_MAX 64
 #define PATH_BYTES 4096
 enum { SLOT_FREE, SLOT_USED };
@@ -26,7 +26,7 @@ static struct {
     char path[PATH_BYTES];
 } guarded[GUARDED_MAX];
 
-/* Between threads; the handler goes by the states alone. */
+/* For threads; the handler relies on the states alone. */
 static pthread_mutex_t slots = PTHREAD_MUTEX_INITIALIZER;
 
 static void guard(const char *path) {
@@ -66,7 +66,7 @@ static void remove_and_end(int number) {
 void temporary_guard_signals(void) {
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         struct sigaction action, usual;
-        /* Who starts a command with a signal ignored, as nohup does, wants it ignored. */
+        /* If the command was started with a signal ignored, as by nohup, it stays ignored. */
         if (sigaction(signals[i], NULL, &usual) != 0 || usual.sa_handler == SIG_IGN)
             continue;
         memset(&action, 0, sizeof action);
@@ -88,7 +88,7 @@ int temporary_create(const char *target, char **name) {
     }
     memcpy(*name, target, folder_length);
     memcpy(*name + folder_length, PATTERN, sizeof PATTERN);
-    /* A signal between the two would leave the file. */
+    /* A signal between the two would leave the file behind. */
     sigset_t guarded_signals, before;
     sigemptyset(&guarded_signals);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)

@@ -1,17 +1,17 @@
-/* Temporary files: what becomes an output when it is complete.
+/* Temporary files, which become outputs when they are complete.
  *
- * They lie in the folder of their target, so that a rename puts them in place, under a unique name.
- * A signal that ends the command removes them first; only a kill that cannot be caught, or a power
- * cut, leaves one behind. */
+ * They have a unique name in the folder of their target, so that a rename puts them in place. A
+ * signal that ends the command removes them first; only SIGKILL or a power failure leaves one
+ * behind. */
 #ifndef DCRF_CLI_IO_TEMPORARY_H
 #define DCRF_CLI_IO_TEMPORARY_H
 
 #include <stdbool.h>
 
-/* Make one for `target`; *name is to be freed. A descriptor, or -1 with errno set. */
+/* Create one for `target`; the caller frees *name. Returns a descriptor, or -1 with errno set. */
 int temporary_create(const char *target, char **name);
 
-/* Take it into place, or away. False with errno set where that fails. */
+/* Put it in place, or remove it. False with errno set on failure. */
 bool temporary_rename(const char *name, const char *target);
 void temporary_remove(const char *name);
 

@@ -19,7 +19,7 @@ static tmsize_t read_bytes(thandle_t handle, void *out, tmsize_t wanted) {
     return (tmsize_t)count;
 }
 
-/* Make room up to `end`; what is skipped is zero. */
+/* Grow to `end`; gaps are zero. */
 static bool grow(tiff_memory *m, size_t end) {
     size_t room = m->room ? m->room : FIRST_ROOM_BYTES;
     while (room < end && room <= SIZE_MAX / 2)

@@ -1,5 +1,5 @@
-/* TIFF files in memory, for libtiff. Its messages come to a handler of the one file, which keeps
- * the first. */
+/* TIFF files in memory, for libtiff. Its messages go to a handler per file, which keeps the
+ * first. */
 #ifndef DCRF_CLI_IO_TIFF_MEMORY_H
 #define DCRF_CLI_IO_TIFF_MEMORY_H
 
@@ -10,20 +10,20 @@
 #include <tiffio.h>
 
 typedef struct tiff_memory {
-    const uint8_t *data; /* to be read; NULL: to be written, into `written` */
+    const uint8_t *data; /* to be read; NULL: write into `written` */
     size_t size;
     uint64_t position;
-    uint8_t *written; /* to be freed */
+    uint8_t *written; /* the caller frees it */
     size_t room;
-    char message[160]; /* the first one of libtiff */
+    char message[160]; /* the first message of libtiff */
     bool out_of_memory;
 } tiff_memory;
 
-/* The number of pixels without data, where the file names one, as GDAL writes it. */
+/* The value of pixels without data, if the file has one, as written by GDAL. */
 #define TIFF_TAG_NODATA 42113
 bool tiff_nodata(TIFF *tiff, double *nodata);
 
-/* A field that libtiff does not know; NULL: it is not there, or is of another type. */
+/* A field that libtiff does not know; NULL: absent, or of another type. */
 const void *tiff_foreign_field(TIFF *tiff, uint16_t number, TIFFDataType type, uint32_t *count);
 
 /* NULL: it cannot be opened. `memory` must outlive it. */

@@ -1,13 +1,13 @@
 /* TIFF pictures, through libtiff: the first page of a file, grey, RGB, with a palette or in bands,
- * of 1, 2, 4, 8 or 16 bits, in strips or tiles, channels together or apart. Of bands the first
- * three are the colours.
+ * of 1, 2, 4, 8 or 16 bits, in strips or tiles, with interleaved or separate channels. The first
+ * three bands are the colours.
  *
- * Floats, and integers that are signed or longer, are deep: as colours they become samples of 16
- * bits between the least and the largest of them, 1 to 65535, in a second pass; 0 is what has no
- * data. As numbers they must be whole and fit.
+ * Samples that are floats, signed or longer integers are called deep: as colours they are mapped to
+ * 16-bit samples, from the smallest number at 1 to the largest at 65535, in a second pass; 0 means
+ * no data. As numbers they must be integers and fit.
  *
- * A strip is read as a tile as wide as the picture; where nothing is compressed, a row of a strip
- * is, where it lies in the file: some writers make one strip of a whole picture. */
+ * A strip is read as a tile as wide as the picture. In an uncompressed file, each row of a strip
+ * is read in place instead: some writers store a whole picture as one strip. */
 #include "io/picture_formats.h"
 #include "io/tiff_memory.h"
 
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the compressions reach on a picture of one colour, with room to spare. */
+/* The ratio that compression reaches on a picture of one colour, with a margin. */
 #define EXPANSION_MAX 4096
-/* Tables of strips count as pixels would: less than the other formats need for their headers. */
+/* Less slack than other formats have for their headers: strip tables count like pixels. */
 #define TIFF_SLACK_BYTES 256
 #define STRIP_TOO_SHORT "is truncated: a strip or tile is too short"
 #define BLOCK_BYTES_SPARE ((size_t)64 << 20)
@@ -29,27 +29,27 @@ typedef struct decoding {
     bool out_of_memory;
 
     size_t width, height;
-    size_t bits;          /* a sample */
-    size_t file_channels; /* with alpha and others that are not used */
+    size_t bits;          /* per sample */
+    size_t file_channels; /* including alpha and others that are not used */
     uint16_t photometric;
     uint16_t format; /* SAMPLEFORMAT_UINT, _INT or _IEEEFP */
     bool is_deep;
-    bool in_colour; /* of three channels at least */
+    bool in_colour; /* at least three channels */
     bool planes_apart;
     bool compressed;
-    const uint16_t *palette[3]; /* NULL: no palette, or not to be looked up */
-    bool white_is_zero;         /* and colours are wanted */
+    const uint16_t *palette[3]; /* NULL: no palette, or not to be resolved */
+    bool white_is_zero;         /* and colours are requested */
 
     bool has_nodata;
     double nodata;
-    bool is_measuring; /* the range of deep samples */
+    bool is_measuring; /* the range of deep samples is being measured */
     double low, high;
-    bool has_bad_number; /* a deep one that cannot be a number of a map */
+    bool has_bad_number; /* a deep sample that is not valid in a map */
 
-    bool in_place; /* rows are as they are stored */
+    bool in_place; /* rows are read where they are in the file */
     size_t strip_height;
-    uint8_t *room;        /* for one strip or tile; NULL: in place */
-    const uint8_t *block; /* the one in hand */
+    uint8_t *room;        /* buffer for one strip or tile; NULL: in place */
+    const uint8_t *block; /* the current one */
     size_t block_bytes;
     size_t block_width, block_height, block_row_bytes;
 } decoding;
@@ -142,7 +142,7 @@ static bool read_header(decoding *d, picture_purpose purpose) {
 
 /* ---- pixels --------------------------------------------------------------------------------- */
 
-/* Whole bytes in the order of this machine, channels together, rows one after the other. */
+/* Whole bytes in this machine's byte order, interleaved channels, consecutive rows. */
 static bool can_be_read_in_place(const decoding *d) {
     uint16_t fill_order = 0;
     TIFFGetFieldDefaulted(d->tiff, TIFFTAG_FILLORDER, &fill_order);
@@ -195,8 +195,8 @@ static bool take_memory(decoding *d, picture *decoded, size_t channels) {
     return !d->out_of_memory;
 }
 
-/* libtiff repairs the byte counts of a file that lies about its size, from that size: then the
- * strips overlap, or lie beyond the end. */
+/* If a file lies about its size, libtiff derives the byte counts from that size: then strips
+ * overlap, or extend beyond the end. */
 static bool check_places(decoding *d) {
     const uint32_t count =
         TIFFIsTiled(d->tiff) ? TIFFNumberOfTiles(d->tiff) : TIFFNumberOfStrips(d->tiff);
@@ -222,10 +222,11 @@ static bool read_block(decoding *d, size_t x, size_t y, size_t rows, size_t plan
               : TIFFComputeStrip(d->tiff, (uint32_t)y, (uint16_t)plane);
     const size_t rows_before = d->in_place ? y % d->strip_height : 0;
     const size_t needed = (rows_before + rows) * d->block_row_bytes;
-    /* Without compression libtiff reads as many bytes as there should be, not as there are. */
+    /* Without compression libtiff reads as many bytes as there should be, not as many as there
+     * are. */
     if (!d->compressed && TIFFGetStrileByteCount(d->tiff, index) < needed)
         return refuse(d, STRIP_TOO_SHORT);
-    if (d->in_place) { /* check_places has seen that it lies in the file */
+    if (d->in_place) { /* check_places has checked that it is in the file */
         d->block =
             d->memory.data + TIFFGetStrileOffset(d->tiff, index) + rows_before * d->block_row_bytes;
         return true;
@@ -236,7 +237,7 @@ static bool read_block(decoding *d, size_t x, size_t y, size_t rows, size_t plan
     return got >= 0 && ((size_t)got >= needed || refuse(d, STRIP_TOO_SHORT));
 }
 
-/* Sample `index` of a row; 16 bits are in the order of this machine. */
+/* Sample `index` of a row; 16-bit samples are in this machine's byte order. */
 static uint16_t sample_at(const uint8_t *row, size_t index, size_t bits) {
     if (bits == 16) {
         uint16_t sample;
@@ -247,7 +248,7 @@ static uint16_t sample_at(const uint8_t *row, size_t index, size_t bits) {
     return (uint16_t)(row[bit / 8] >> (8 - bits - bit % 8) & ((1u << bits) - 1));
 }
 
-/* A deep sample, in the order of this machine. */
+/* A deep sample, in this machine's byte order. */
 static double deep_at(const decoding *d, const uint8_t *row, size_t index) {
     const uint8_t *at = row + index * d->bits / 8;
     union {
@@ -266,7 +267,7 @@ static double deep_at(const decoding *d, const uint8_t *row, size_t index) {
     return d->bits == 8 ? value.i8 : d->bits == 16 ? value.i16 : value.i32;
 }
 
-/* Writers shorten the largest floats. */
+/* Writers print the largest floats with few digits. */
 #define NEARLY_LARGEST 1e30
 
 static bool has_data(const decoding *d, double number) {
@@ -284,9 +285,8 @@ static void measure(decoding *d, double number) {
     d->high = fmax(d->high, number);
 }
 
-/* A deep number as a sample: as it is on a map, else by its place between the least and the
- * largest.
- */
+/* A deep number as a sample: unchanged in a map, otherwise by its position in the measured
+ * range. */
 static uint16_t sample_of_deep(decoding *d, double number, bool as_number) {
     if (as_number) {
         const bool fits = number >= 0 && number <= UINT16_MAX && number == floor(number);
@@ -299,7 +299,7 @@ static uint16_t sample_of_deep(decoding *d, double number, bool as_number) {
     return (uint16_t)(1 + lround(place * (UINT16_MAX - 1)));
 }
 
-/* Put channel `source` of the block at (x, y) into channel `target` of the picture. */
+/* Copy channel `source` of the block at (x, y) to channel `target` of the picture. */
 static void copy_channel(decoding *d, picture *decoded, size_t x, size_t y, size_t source,
                          size_t target) {
     const size_t step = d->planes_apart ? 1 : d->file_channels;
@@ -346,7 +346,7 @@ static bool read_pixels(decoding *d, picture *decoded) {
                      "a pixel is needed");
 }
 
-/* Deep samples of colours are measured first. */
+/* The range of deep colour samples is measured first. */
 static bool measure_pixels(decoding *d, picture *decoded) {
     if (!d->is_deep || decoded->channels == 1)
         return true;
@@ -357,7 +357,7 @@ static bool measure_pixels(decoding *d, picture *decoded) {
     d->is_measuring = false;
     if (done && !(d->low <= d->high))
         return refuse(d, "has no data: every number is missing");
-    if (d->high == d->low) /* of one number: any range will do */
+    if (d->high == d->low) /* a constant picture: any range will do */
         d->high = d->low + fmax(1, fabs(d->low));
     const double step = (d->high - d->low) / (UINT16_MAX - 1);
     decoded->is_measured = true;
@@ -374,7 +374,7 @@ static void name_nodata(const decoding *d, picture *decoded) {
     decoded->nodata = d->is_deep || !decoded->has_nodata ? 0 : (uint16_t)d->nodata;
 }
 
-/* The palette, and the value in it that means full brightness: some writers fill it with 8 bits. */
+/* The palette, and its value of full brightness: some writers fill it with 8-bit values. */
 static bool look_up_palette(decoding *d, picture *decoded) {
     uint16_t *red, *green, *blue;
     if (!TIFFGetField(d->tiff, TIFFTAG_COLORMAP, &red, &green, &blue))

@@ -19,10 +19,10 @@ struct tiff_writer {
     size_t sample_bytes;
     bool is_tiled;
     size_t band_rows;   /* of a strip, or of tiles */
-    size_t band_stride; /* bytes of a row in `band`, with what tiles have beyond the picture */
+    size_t band_stride; /* bytes per row in `band`, including the padding of tiles */
     uint8_t *band;
     uint8_t *tile;
-    size_t rows_done; /* of the picture, those in the band included */
+    size_t rows_done; /* of the picture, including those in the band */
 };
 
 bool is_tiff_name(const char *path) {
@@ -39,7 +39,7 @@ static bool failed(const tiff_writer *w, cli_problem *problem) {
 
 /* ---- the header ----------------------------------------------------------------------------- */
 
-/* What libtiff has to be told of tags that are not its own. */
+/* Declare the tags that libtiff does not know. */
 static bool declare_tags(TIFF *tiff) {
     static const TIFFFieldInfo infos[] = {
         {33550, -1, -1, TIFF_DOUBLE, FIELD_CUSTOM, 1, 1, (char *)"ModelPixelScale"},
@@ -53,7 +53,7 @@ static bool declare_tags(TIFF *tiff) {
     return TIFFMergeFieldInfo(tiff, infos, sizeof infos / sizeof infos[0]) == 0;
 }
 
-/* A text of the file need not end in zero. */
+/* A text in a file may lack its terminating zero. */
 static bool set_text(TIFF *tiff, uint16_t number, const char *data, size_t count) {
     char *text = malloc(count + 1);
     if (!text)
@@ -79,7 +79,7 @@ static bool set_tags(TIFF *tiff, const geo_reference *geo) {
     return done;
 }
 
-/* The place that a world file gave. */
+/* The position from a world file. */
 static bool set_matrix(TIFF *tiff, const double m[GEO_MATRIX]) {
     const double scale[3] = {m[1], -m[5], 0}, tie[6] = {0, 0, 0, m[0], m[3], 0};
     const double four[16] = {m[1], m[2], 0, m[0], m[4], m[5], 0, m[3], 0, 0, 0, 0, 0, 0, 0, 1};
@@ -188,7 +188,7 @@ static bool write_tiles(tiff_writer *w, size_t first_row) {
     return done;
 }
 
-/* The band is full, or is the last one. */
+/* Write the band when it is full, or the last one. */
 static bool write_band(tiff_writer *w) {
     const size_t first_row = (w->rows_done - 1) / w->band_rows * w->band_rows;
     const size_t rows = w->rows_done - first_row;
@@ -208,7 +208,8 @@ bool tiff_writer_rows(tiff_writer *w, const uint16_t *samples, size_t rows, cli_
         for (size_t x = 0; x < w->width; x++) {
             const uint16_t sample = samples[y * w->width + x];
             if (w->sample_bytes == 2)
-                memcpy(out + 2 * x, &sample, sizeof sample); /* libtiff wants the machine's order */
+                memcpy(out + 2 * x, &sample, sizeof sample); /* libtiff expects the machine's
+                                                              * byte order */
             else
                 out[x] = (uint8_t)sample;
         }
@@ -222,6 +223,6 @@ bool tiff_writer_rows(tiff_writer *w, const uint16_t *samples, size_t rows, cli_
 bool tiff_writer_end(tiff_writer *w, cli_problem *problem) {
     if (TIFFFlush(w->tiff) != 1 || w->memory.out_of_memory)
         return failed(w, problem);
-    fwrite(w->memory.written, 1, w->memory.size, w->stream); /* looked at by the commit */
+    fwrite(w->memory.written, 1, w->memory.size, w->stream); /* errors are detected at the commit */
     return true;
 }

@@ -17,7 +17,7 @@ cli_image video_frame(const cli_image *video, size_t frame) {
                        .colours = video->colours ? video->colours + frame * values : NULL};
 }
 
-/* The first frame gives the size. */
+/* The first frame determines the size. */
 static bool begin(cli_image *video, const cli_image *frame, const char *folder,
                   cli_problem *problem) {
     const size_t bytes = frame->width * frame->height * frame->channels * sizeof *video->colours;

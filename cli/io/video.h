@@ -4,7 +4,7 @@
 
 #include "io/image.h"
 
-/* Read the pictures of a folder, which must have one size; image->frames has their names. */
+/* Read the pictures of a folder, which must have the same size; image->frames has their names. */
 bool video_read(const char *folder, cli_image *image, cli_problem *problem);
 
 /* The names of the frames and their size, from the header of the first; no colours. */
@@ -13,7 +13,7 @@ bool video_measure(const char *folder, cli_image *video, cli_problem *problem);
 /* Read one frame, which must have the size of the first. */
 bool video_read_frame(const cli_image *video, size_t index, cli_image *frame, cli_problem *problem);
 
-/* One frame as a photograph; its colours belong to the video. */
+/* One frame as a photograph; the video owns its colours. */
 cli_image video_frame(const cli_image *video, size_t frame);
 
 #endif

@@ -1,4 +1,4 @@
-/* WebP pictures, through libwebp where it was there when this was built. */
+/* WebP pictures, through libwebp if it was available at build time. */
 #include "io/picture_formats.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ bool webp_recognize(const uint8_t *data, size_t size) {
 #include <stdlib.h>
 #include <webp/decode.h>
 
-#define LOSSLESS 2 /* as libwebp says it */
+#define LOSSLESS 2 /* libwebp's value */
 
 bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
