@@ -32,7 +32,7 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
 
 static dcrf_status try_unary(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
     dcrf_energy energy;
-    uint16_t *labels = solver->best; /* what it is when the solver is new */
+    uint16_t *labels = solver->best; /* the unary minimum while the solver is new */
     if (isfinite(solver->info.energy.total))
         dcrf_label_by_unary(solver->problem.model, labels = solver->candidate,
                             solver->problem.model->variables, NULL);
@@ -73,7 +73,7 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 /* ---- mean field ----------------------------------------------------------------------------- */
 
 #define EARLY_UPDATES 5
-/* Before the LP, at most. */
+/* The limit before the LP. */
 #define MOST_UPDATES 100
 
 static dcrf_status take_snapshot(dcrf_solver *solver, size_t which, void *state,
@@ -105,7 +105,7 @@ static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_erro
                : status;
 }
 
-/* The one that has come furthest. */
+/* The labelling after the most updates. */
 const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candidates) {
     for (size_t k = DCRF_SNAPSHOTS; k-- > DCRF_SNAPSHOT_USUAL;)
         if (candidates->has_snapshot[k])
@@ -166,7 +166,7 @@ static void say(const dcrf_solver *solver, dcrf_candidate_kind kind) {
     solver->settings.log(solver->settings.log_user, line);
 }
 
-/* Once each; errors that are not for want of memory come back. */
+/* Each at most once; returns errors other than running out of memory. */
 static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attempt make,
                             dcrf_error *error) {
     dcrf_candidate *candidate = &solver->info.candidates[kind];
@@ -188,11 +188,11 @@ dcrf_status dcrf_solver_try_mean_field(dcrf_solver *solver, dcrf_error *error) {
     return try_once(solver, DCRF_CANDIDATE_MEAN_FIELD, try_mean_field, error);
 }
 
-/* Nothing is gained by proving more. */
+/* A relative gap this small is not worth closing further. */
 #define PROVEN 1e-5
 
-/* The flow can only prove constant labellings optimal; it is not worth trying where a better
- * labelling is known. */
+/* The flow can only prove constant labellings optimal; it is not worth trying if a better labelling
+ * is known. */
 static bool wants_flow(const dcrf_solver *solver) {
     const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
     return solver->settings.method == DCRF_METHOD_LP &&
@@ -212,9 +212,9 @@ static bool is_slow(const dcrf_solver *solver) {
            dcrf_wants_fast_start(solver);
 }
 
-/* A loose gap is often closed before annealing and the first moves have paid for themselves: they
- * wait for the first steps of the LP. Not where mean field does little better than a constant
- * labelling: the LP would not get far from there. */
+/* A loose gap is often closed before annealing and the first moves pay off, so they wait for the
+ * first steps of the LP; but not if mean field is little better than a constant labelling, from
+ * where the LP would not get far. */
 #define LOOSE_GAP 5e-4
 #define MUCH_BETTER 0.5
 
@@ -226,7 +226,7 @@ static bool can_wait(const dcrf_solver *solver) {
                MUCH_BETTER * (candidates[DCRF_CANDIDATE_CONSTANT].energy - floor);
 }
 
-/* Try one that may not be wanted, unless the time is up. */
+/* Try a candidate if it is wanted and the run need not stop. */
 static dcrf_status try_if(bool is_wanted, dcrf_solver *solver, dcrf_candidate_kind kind,
                           attempt make, dcrf_error *error) {
     return is_wanted && !dcrf_stop_is_due(&solver->stop) ? try_once(solver, kind, make, error)
@@ -238,13 +238,13 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     if (candidates->have_run)
         return DCRF_OK;
     candidates->have_run = true;
-    /* The first one gives the solver an energy: without it a run stops before it has begun. */
+    /* The first candidate gives the solver an energy; without one the run stops here. */
     dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))
         status = solver->info.candidates[DCRF_CANDIDATE_UNARY].status;
     if (status == DCRF_OK)
         status = try_if(true, solver, DCRF_CANDIDATE_CONSTANT, try_constant, error);
-    /* A start for the QP or the LP: with the fast operators where the solver's own are slow. */
+    /* A start for the QP or the LP: with the fast operators if the solver's own are slow. */
     const bool needs_start = !has_start && solver->settings.method != DCRF_METHOD_MF;
     if (status == DCRF_OK)
         status =

@@ -1,19 +1,20 @@
-/* The LP with the exact operators begins where the fast operators end.
+/* The LP with exact operators starts from the result of the fast operators.
  *
- * A step with the exact operators takes a time quadratic in the number of variables, and a
- * labelling that is optimal for the fast ones is, by the energy of the exact ones, a few hundredths
- * of a per cent above the optimum. So candidates and most of the way are left to a solver of the
- * same kind with a plan of fast operators. Its moments are those of the stage DCRF_STAGE_FAST, and
- * their energies and bounds are about the fast operators. */
+ * A step with the exact operators takes time quadratic in the number of variables, and a labelling
+ * that is optimal for the fast ones has an exact energy only a few hundredths of a per cent above
+ * the optimum. So candidates and most of the work are left to a solver of the same kind with a plan
+ * of fast operators. Its moments belong to the stage DCRF_STAGE_FAST, and their energies and bounds
+ * refer to the fast operators. */
 #include "solver/fast_start.h"
 
 #include "core/timer.h"
 
 /* Below this, one pass over all pairs costs no more than one through a lattice. */
 #define LEAST_VARIABLES 2048
-/* The labelling is measured by other operators afterwards, which differ by more than this. */
+/* The gap. The exact operators, which evaluate the labelling afterwards, differ by more than this.
+ */
 #define GOOD_ENOUGH 2e-4
-/* The part of a time limit that this stage may take. */
+/* The fraction of a time limit that this stage may take. */
 #define TIME_PART 0.3
 
 bool dcrf_wants_fast_start(const dcrf_solver *solver) {

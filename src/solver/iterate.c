@@ -14,13 +14,13 @@ static dcrf_status make_marginals(void *user, const struct dcrf_backend *backend
                                   const struct dcrf_backend_model *model, dcrf_error *error) {
     const struct wanted *wanted = user;
     struct dcrf_backend_model used = *model;
-    if (wanted->use == DCRF_BACKEND_FOR_ANNEALING) /* leaves the cliques to the moves */
+    if (wanted->use == DCRF_BACKEND_FOR_ANNEALING) /* annealing leaves the cliques to the moves */
         used.cliques = NULL;
     wanted->iterate->methods = backend->iterate;
     return backend->iterate->make(&wanted->iterate->iterate, device, &used, wanted->use, error);
 }
 
-/* Nobody reads the marginals of annealing. */
+/* The marginals of annealing are never read, so they need no copy. */
 static dcrf_status take_copy(struct dcrf_iterate *iterate, enum dcrf_backend_use use,
                              dcrf_error *error) {
     const dcrf_model *model = iterate->coupling->plan->model;

@@ -1,5 +1,5 @@
-/* The marginals of mean field or of QP in the memory of a backend (backend/backend.h). The host
- * reads them where they are, or a copy that is made when somebody asks for it. */
+/* The marginals of mean field or QP in a backend's memory (backend/backend.h). The host reads them
+ * in place, or from a copy that is made on demand. */
 #ifndef DCRF_SOLVER_ITERATE_H
 #define DCRF_SOLVER_ITERATE_H
 
@@ -10,21 +10,21 @@ struct dcrf_iterate {
     struct dcrf_coupling *coupling;
     const struct dcrf_backend_iterate_methods *methods;
     dcrf_backend_iterate *iterate;
-    float *copy;      /* NULL where the host can read the marginals themselves */
-    bool is_copy_old; /* the marginals have changed since it was made */
+    float *copy;      /* NULL if the host can read the marginals themselves */
+    bool is_copy_old; /* the marginals have changed since the copy was made */
 };
 
-/* On failure nothing is held. */
+/* On failure nothing stays allocated. */
 dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *plan,
                               dcrf_workspace *workspace, enum dcrf_backend_use use,
                               dcrf_error *error);
 void dcrf_iterate_clear(struct dcrf_iterate *iterate);
 
-/* Bring the copy up to date; and the marginals, as of the last time that was done. */
+/* Bring the copy up to date; and view the marginals as of the last fetch. */
 dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, dcrf_error *error);
 const float *dcrf_iterate_view(const struct dcrf_iterate *iterate);
 
-/* The labels of the largest marginals. */
+/* The labels with the largest marginals. */
 dcrf_status dcrf_iterate_labels(const struct dcrf_iterate *iterate, uint16_t *labels,
                                 dcrf_error *error);
 

@@ -1,4 +1,4 @@
-/* What can be read of a solver: labels, figures, marginals, what is proven, the trace. */
+/* The results of a solver: labels, figures, marginals, proven labels, and the trace. */
 #include "core/error.h"
 #include "lp/lp.h"
 #include "solver/solver.h"

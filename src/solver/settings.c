@@ -1,4 +1,4 @@
-/* Defaults, and the check of what a user chose. */
+/* Default settings, and the check of the user's. */
 #include "solver/settings.h"
 
 #include "core/error.h"

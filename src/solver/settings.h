@@ -1,4 +1,4 @@
-/* The check of the settings. */
+/* Checks the settings. */
 #ifndef DCRF_SOLVER_SETTINGS_H
 #define DCRF_SOLVER_SETTINGS_H
 

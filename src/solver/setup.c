@@ -1,4 +1,4 @@
-/* Making a solver, and the starts that a user gives. */
+/* Creating a solver, and setting the user's start. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/unary_minimum.h"
@@ -120,7 +120,7 @@ dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error) {
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* Few runs are given a start: the block for one is taken when it is. */
+/* Few runs are given a start, so its block is allocated on demand. */
 static dcrf_status need_start(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
     if (!solver->start)
@@ -147,7 +147,7 @@ dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels
     return dcrf_solver_start(solver, solver->start, error);
 }
 
-/* Copy one row of marginals, made to add up to one; false where it is no distribution. */
+/* Copy one row of marginals, normalized to sum to one; false if it is not a distribution. */
 static bool copy_row(const float *from, float *to, size_t labels, size_t stride) {
     const double tolerance = 1e-3;
     double sum = 0;

@@ -1,4 +1,4 @@
-/* The one loop of all methods, and what comes after it. */
+/* The loop shared by all methods, and what follows it. */
 #include "solver/solver.h"
 
 #include "core/error.h"
@@ -16,7 +16,7 @@
 
 void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy) {
     const size_t variables = solver->problem.model->variables;
-    /* A NaN is never better; the first candidate replaces an energy that is infinite. */
+    /* A NaN is never better; the first candidate replaces an infinite energy. */
     if (!solver->is_polishing && energy->total < solver->info.unpolished.total)
         solver->info.unpolished = *energy;
     if (energy->total < solver->info.energy.total) {
@@ -56,7 +56,7 @@ dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
     return status;
 }
 
-/* What was interrupted is simply not there; the stop is decided elsewhere. */
+/* An interrupted computation just has no result; whether to stop is decided elsewhere. */
 static dcrf_status unless_interrupted(dcrf_status status) {
     return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
 }
@@ -97,7 +97,7 @@ static void measure_gap(dcrf_solver_info *info) {
         dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
 }
 
-/* Is there a bound, and is the best labelling further above it than is wanted? */
+/* Is there a bound, and is the gap to the best labelling larger than the settings ask for? */
 static bool is_gap_open(const dcrf_solver *solver) {
     const dcrf_solver_info *info = &solver->info;
     return dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor) >
@@ -106,14 +106,14 @@ static bool is_gap_open(const dcrf_solver *solver) {
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
-/* Moves leave the time for the energy of what they have made. */
+/* Moves leave time to compute the energy of their result. */
 static bool is_polishing_over(void *user) {
     dcrf_solver *solver = user;
     return dcrf_stop_is_near(&solver->stop, solver->energy_s);
 }
 
-/* An energy that takes no longer is computed even after a signal: moves would be in vain without.
- */
+/* An energy that takes no longer than this is computed even after an interrupt: without it the
+ * moves would be wasted. */
 #define SHORT_S 0.2
 
 static dcrf_status consider_polished(dcrf_solver *solver, const uint16_t *labels,
@@ -137,7 +137,7 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
     return status;
 }
 
-/* Polish a copy of the labels, unless they are the best ones, which come last. */
+/* Polish a copy of the labels, unless they are the best ones, which are polished last. */
 static dcrf_status polish_copy(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const size_t bytes = solver->problem.model->variables * sizeof *labels;
     if (memcmp(labels, solver->best, bytes) == 0 || dcrf_stop_is_due(&solver->stop))
@@ -155,15 +155,15 @@ static dcrf_status polish_best(dcrf_solver *solver, dcrf_error *error) {
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* The part of a time limit that the iterations leave to polishing, at most. */
+/* The largest fraction of a time limit that the iterations leave for polishing. */
 #define POLISHING_PART 0.1
-/* What polishing takes at the end, in units of what it took at the start. */
+/* The time for polishing at the end, relative to that at the start. */
 #define LAST_POLISHING 3
-/* And what they leave to a proof. */
+/* The fraction of a time limit that the iterations leave for a proof. */
 #define PROOF_PART 0.3
 
-/* A run that stops by its gap stops the sooner, the better the labelling it is measured by. That of
- * mean field is polished too: moves can lead further from it than from a better one. */
+/* A run that stops by its gap stops sooner if the gap is measured from a better labelling. The mean
+ * field labelling is polished too: moves may lead further from it than from a better one. */
 static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     const double before_s = solver->info.polish_s;
@@ -191,7 +191,7 @@ static void take_bound(dcrf_solver *solver, double bound) {
         solver->info.lower_bound = bound;
 }
 
-/* What was interrupted stops the run for the reason that interrupted it. */
+/* If interrupted, return the reason as the status of the run. */
 static dcrf_status reason_for(dcrf_solver *solver, dcrf_status status) {
     if (status != DCRF_ERROR_INTERRUPTED)
         return status;
@@ -219,7 +219,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
         status = polish_first(solver, error);
     if (status != DCRF_OK)
         return reason_for(solver, status);
-    if (solver->method->lower_bound) /* no term but the unaries is negative */
+    if (solver->method->lower_bound) /* only the unaries can be negative */
         take_bound(solver, solver->info.unary_floor - solver->unary_floor_error);
     const double began_s = dcrf_time_s();
     const struct dcrf_start start = {
@@ -231,7 +231,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     solver->info.solve_s += dcrf_time_s() - began_s;
     if (status < 0)
         return reason_for(solver, status);
-    dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
+    dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has copied it */
     if (solver->method->lower_bound)
         take_bound(solver, solver->method->lower_bound(solver->state));
     measure_gap(&solver->info);
@@ -241,7 +241,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     return DCRF_OK;
 }
 
-/* The timer starts before initialization, which can be long. */
+/* The clock starts before the method's start, which can take long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     if (!solver->is_running)
         dcrf_solver_begin(solver);
@@ -250,14 +250,14 @@ static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* The labels of the method's largest marginals, as a candidate. */
+/* Set the candidate to the labels with the method's largest marginals. */
 static dcrf_status round_largest(dcrf_solver *solver, dcrf_error *error) {
     return dcrf_solver_round_method(solver, solver->method, solver->state, solver->candidate,
                                     error);
 }
 
-/* The energy of the largest marginals by the method itself, which has the labels only where they
- * are the best. */
+/* The energy of the largest marginals, computed by the method itself; the labels are fetched only
+ * if they are the best so far. */
 static dcrf_status evaluate_by_method(dcrf_solver *solver, dcrf_error *error) {
     dcrf_energy energy;
     dcrf_status status = solver->method->energy
@@ -272,7 +272,7 @@ static dcrf_status evaluate_by_method(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-/* The energy of the method's labelling: its own, or the largest marginals. */
+/* The energy of the method's labelling: `labels`, or, if NULL, that of the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
     dcrf_status status = labels ? DCRF_NO_LABELS : evaluate_by_method(solver, error);
@@ -303,7 +303,7 @@ static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_e
     const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
                                         model->labels, model->stride};
     dcrf_thresholds_observe(solver->thresholds, &rows);
-    dcrf_rng best = *rng; /* before it drew the best */
+    dcrf_rng best = *rng; /* the state that drew the best */
     double lowest = INFINITY;
     for (size_t k = 0; k < draws && status == DCRF_OK && !dcrf_stop_is_due(&solver->stop); k++) {
         const dcrf_rng before = *rng;
@@ -321,9 +321,9 @@ static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_e
     return status;
 }
 
-/* A method with a bound gets its labellings polished on the way too: what the gap is measured by
- * should not be what keeps it open. Its marginals know more than the largest of them say, so some
- * draws are tried as well (docs/explain/relaxations.md). */
+/* For a method with a bound, labellings are also polished during the iterations, so that a poor
+ * labelling does not keep the gap open. Its marginals contain more information than the largest of
+ * them, so some threshold roundings are tried as well (docs/explain/relaxations.md). */
 #define MOVES_EVERY 16
 #define DRAWS 6
 
@@ -341,7 +341,7 @@ static dcrf_status try_moves(dcrf_solver *solver, dcrf_error *error) {
     return status == DCRF_OK ? polish_copy(solver, solver->candidate, error) : status;
 }
 
-/* What the start has left for later (candidates.c). */
+/* Do what the start has postponed (candidates.c). */
 static dcrf_status catch_up(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status status = dcrf_solver_try_annealing(solver, error);
     return status == DCRF_OK ? polish_first(solver, error) : status;
@@ -400,9 +400,9 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     return draw(solver, &rng, solver->settings.rounding_draws, error);
 }
 
-/* The labellings of mean field, where there are any: so no method ends above it. Under weights that
- * drown the unaries the LP ends at a constant labelling that is far from the best, and no move
- * leads away from it: then mean field on its way there helps too. */
+/* Polish the labellings of mean field, if any, so that no method ends above it. With weights that
+ * overwhelm the unaries, the LP ends at a constant labelling that is far from the best and that no
+ * move can leave: then an early labelling of mean field helps too. */
 static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
     const struct dcrf_candidates *candidates = &solver->candidates;
     dcrf_status status = DCRF_OK;
@@ -414,9 +414,9 @@ static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
- * from it to where they cannot get from the other. With exact operators moves are slow, and the
- * fast ones have seen to mean field. */
+/* The method's own labelling is polished even if another one (a constant one, say) is better: moves
+ * can get from it to labellings that they cannot reach from the other. After a fast start, mean
+ * field is skipped: with exact operators moves are slow, and the fast start has covered it. */
 static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     dcrf_status status = round_largest(solver, error);
     if (status == DCRF_OK)
@@ -426,21 +426,22 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     return status < 0 ? status : polish_best(solver, error);
 }
 
-/* The status of what a run can do without, where time or memory is the reason. */
+/* The status of an optional part: DCRF_OK if it failed for lack of time or memory. */
 static dcrf_status or_end(dcrf_solver *solver, dcrf_status status) {
     return status < 0 && status != DCRF_ERROR_MEMORY && !dcrf_stop_is_due(&solver->stop) ? status
                                                                                          : DCRF_OK;
 }
 
-/* Where another labelling's energy in float is not above that of the best in double, it is that of
- * the best. */
+/* If another labelling's energy in float is below the best one in double, replace it by the best.
+ */
 static void not_below(const dcrf_energy *best, dcrf_energy *other) {
     if (other->total < best->total)
         *other = *best;
 }
 
-/* The energy at most, so that those of all methods and their bounds can be compared; without time
- * or memory that of floats, and for a bound rounded up by what these can be off. */
+/* Use an upper bound on the energy, so that all methods and their lower bounds are comparable.
+ * Without the time or memory for it, keep the energy in float; if there is a lower bound, round it
+ * up by a bound on its error. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
     dcrf_energy energy;
@@ -457,8 +458,7 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
         energy = solver->info.energy;
         const double off = dcrf_energy_error_of_floats(plan, solver->best, &energy,
                                                        dcrf_lp_row_sums(solver->state));
-        if (!isfinite(
-                off)) { /* of exact operators, before the LP's start: nothing to compare with */
+        if (!isfinite(off)) { /* exact operators, before the LP's start: no valid gap */
             solver->info.lower_bound = (double)NAN;
             return DCRF_OK;
         }
@@ -530,7 +530,7 @@ static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
     return or_end(solver, info->proof_stop);
 }
 
-/* What the start has proven may be enough. */
+/* The bound from the start may already be sufficient. */
 static dcrf_status stop_before_iterations(dcrf_solver *solver) {
     if (solver->settings.iterations == 0)
         return DCRF_STOP_ITERATIONS;

@@ -1,4 +1,4 @@
-/* The inside of a solver. */
+/* Internals of a solver. */
 #ifndef DCRF_SOLVER_SOLVER_H
 #define DCRF_SOLVER_SOLVER_H
 
@@ -19,35 +19,35 @@ struct dcrf_solver {
     void *state;
     struct dcrf_candidates candidates;
     bool has_started; /* the method has an iterate */
-    bool is_running;  /* the clock of the run goes */
+    bool is_running;  /* the clock of the run is ticking */
     bool is_polishing;
     size_t run_iterations;
-    uint16_t *best;      /* labels */
-    uint16_t *candidate; /* labels */
-    float *start;        /* block: a start on its way to the method; NULL until there is one */
+    uint16_t *best;                     /* labels */
+    uint16_t *candidate;                /* labels */
+    float *start;                       /* block: the user's start; NULL until there is one */
     struct dcrf_polisher *polisher;     /* NULL: off */
-    struct dcrf_thresholds *thresholds; /* NULL: nothing is drawn */
-    dcrf_rng rng;                       /* of what is drawn on the way */
-    double energy_s;                    /* what the energy of a labelling has taken, at most */
+    struct dcrf_thresholds *thresholds; /* NULL: no threshold roundings */
+    dcrf_rng rng;                       /* for threshold roundings during the iterations */
+    double energy_s;                    /* longest time taken by the energy of a labelling */
     struct dcrf_trace trace;
     dcrf_proof *proof;        /* of the last run; NULL: none */
-    double unary_floor_error; /* how far info.unary_floor can be off */
-    dcrf_solver_info info;    /* energies are infinite where they are not known yet */
+    double unary_floor_error; /* bound on the error of info.unary_floor */
+    dcrf_solver_info info;    /* energies are infinite until they are known */
 };
 
 /* Keep labels of a known energy if they are the best so far. */
 void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy);
 
-/* Is there a solver, and is its model as it was when the solver was made? Asked by every public
- * call that goes on with the run. */
+/* Is there a solver, and is its model unchanged since the solver was made? Checked by every public
+ * call that continues a run. */
 dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error);
 
 /* Compute the energy of the labels and keep them if they are the best so far. */
 dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                                  dcrf_error *error);
 
-/* The labels of the largest marginals, a block with the model's stride; or those of a method: the
- * solver's own, or another. */
+/* The labels with the largest marginals, given as a block with the model's stride, or as the state
+ * of a method: the solver's own or another. */
 void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels);
 dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
                                      const struct dcrf_method_interface *method, void *state,
@@ -56,26 +56,26 @@ dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
 /* Consider the labels after polishing them; they are changed. */
 dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error);
 
-/* The status of something that the result can do without: want of memory is noted and is DCRF_OK.
- */
+/* The status of an optional computation: running out of memory is recorded and becomes DCRF_OK, as
+ * does an interruption. */
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
 
-/* The proof of a run, made by its clock (src/proof/proof.c). What it finds is taken by
- * dcrf_solver_take_proof: labels that are the best of the two, their energy rounded up, a bound,
- * and how far they are from the optimum at most, relatively. */
+/* The proof of a run, within its time limit (src/proof/proof.c). It passes its results to
+ * dcrf_solver_take_proof: the better of the two labellings, its energy rounded up, a lower bound,
+ * and a bound on its relative distance from the optimum. */
 dcrf_status dcrf_proof_of_run(dcrf_proof **proof, dcrf_solver *solver, dcrf_error *error);
 void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
                             double lower_bound, double relative_gap, size_t proven);
 
-/* Energies on the way are those of floats, and of operators that leave pairs out. Where there is a
- * bound, round that of the best labelling up to what it can be at most, so that the gap is one of
+/* During the iterations, energies are computed in float, and by operators that may leave pairs out.
+ * Replace the energy of the best labelling by an upper bound on it, so that the gap is valid for
  * the model. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
 
-/* The clock of a run starts, before its first step. */
+/* Start the clock of a run, before its first step. */
 void dcrf_solver_begin(dcrf_solver *solver);
 
-/* Let the method begin from y, or where it likes best (NULL). */
+/* Start the method from y, or, if NULL, from a point that it chooses. */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
 
 #define DCRF_UNKNOWN_ENERGY                                                                        \

@@ -1,4 +1,4 @@
-/* The moments of a run, in memory that is taken once. */
+/* The moments of a run, in memory that is allocated once. */
 #ifndef DCRF_SOLVER_TRACE_H
 #define DCRF_SOLVER_TRACE_H
 
@@ -13,12 +13,12 @@ struct dcrf_trace {
     size_t seen;
 };
 
-/* Room for a run of that many iterations; false when memory is out. */
+/* Allocate room for a run of that many iterations; false if out of memory. */
 bool dcrf_trace_init(struct dcrf_trace *trace, size_t iterations);
 void dcrf_trace_clear(struct dcrf_trace *trace);
 
-/* When the room is used up, every second moment goes and only every second one is kept from then
- * on. */
+/* When the room is used up, every second moment is dropped, and from then on half as many are kept.
+ */
 void dcrf_trace_add(struct dcrf_trace *trace, const dcrf_moment *moment);
 
 #endif
