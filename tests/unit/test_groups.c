@@ -17,7 +17,7 @@ typedef long double table[MOST_VARIABLES * MOST_LABELS];
 
 /* ---- the formulas --------------------------------------------------------------------------- */
 
-/* The clipped line between nodes, and linear in between. */
+/* The clipped line at the nodes, linear in between. */
 static long double plain_line(long double v, long double w, long double epsilon) {
     const long double h = fminl(floorl(v), LAST_NODE - 1), k = fminl(floorl(w), LAST_NODE - 1);
     long double sum = 0;
@@ -30,8 +30,8 @@ static long double plain_line(long double v, long double w, long double epsilon)
     return sum;
 }
 
-/* Values, in nodes, as a certificate stores them: rounded, and where they must tell x apart on
- * either side of the middle. */
+/* Values, in nodes, as a certificate stores them: rounded, and on the correct side of the middle if
+ * they must tell x apart. */
 static void plain_values(const struct known_toy *t, const struct dcrf_groups *groups, bool is_free,
                          long double *values) {
     const long double span = fmaxl(1, ceill((long double)groups->epsilon * LAST_NODE - 1e-9L));
@@ -46,7 +46,7 @@ static void plain_values(const struct known_toy *t, const struct dcrf_groups *gr
     }
 }
 
-/* r_ai of a member. */
+/* r_ai for a member a. */
 static long double plain_reduced(const struct known_toy *t, const long double *values,
                                  const bool *member, long double epsilon, size_t a, size_t i) {
     const size_t n = t->toy.variables, labels = t->toy.labels;
@@ -79,7 +79,7 @@ static void draw_marginals(struct known_toy *t, float *y) {
     }
 }
 
-/* The groups point into the toy. */
+/* The groups hold pointers into the toy. */
 static void make(struct known_toy *t, struct dcrf_groups *groups, uint64_t seed, size_t cliques) {
     const double strengths[] = {0.03, 0.08, 0.2};
     const double widths[] = {0.03125, 0.25, 1.0 / 13, 0.6};
@@ -99,7 +99,7 @@ static void free_groups(struct known_toy *t, struct dcrf_groups *groups) {
 /* ---- groups --------------------------------------------------------------------------------- */
 
 /* Remove variables without a margin until all have one. False: a margin is too close to zero to
- * tell. */
+ * decide. */
 static bool plain_group(const struct known_toy *t, const long double *values, long double epsilon,
                         bool *member) {
     const size_t n = t->toy.variables, labels = t->toy.labels;
@@ -143,7 +143,7 @@ static void the_largest_group_is_decided(void **state) {
         for (size_t a = 0; a < n; a++)
             before[a] = member[a] = t.known.round[a] == 0;
         const bool is_sure = plain_group(&t, values, (long double)groups.epsilon, member);
-        /* One label may be left already: then a variable is decided whatever its margin. */
+        /* If only one label is left, a variable is decided whatever its margin. */
         for (size_t a = 0; a < n; a++) {
             size_t count = 0;
             for (size_t i = 0; i < t.toy.labels; i++)
@@ -156,7 +156,7 @@ static void the_largest_group_is_decided(void **state) {
             assert_int_equal(t.known.round[a] == rounds + 1, member[a]);
             decided += member[a];
             left += before[a] && !member[a];
-            /* The values are those that a certificate will hold. */
+            /* The values are those that the certificate will hold. */
             for (size_t i = 0; i < t.toy.labels && before[a]; i++)
                 assert_true((long double)groups.value[a * t.toy.labels + i] ==
                             values[a * t.toy.labels + i] * DCRF_VALUE_STEPS);
@@ -209,7 +209,7 @@ static long double plain_least_margin(const struct payment *p, size_t a) {
     return least;
 }
 
-/* The level to which C raises the smallest margins: tried with the lowest one, two, three ... */
+/* The level to which C raises the smallest margins: tries the lowest one, two, three ... */
 static long double plain_level(const long double *margins, size_t count, long double cost) {
     for (size_t low = 0; low < count; low++) {
         long double sum = cost, level;
@@ -271,7 +271,7 @@ static size_t plain_pay(struct payment *p, size_t clique, bool *is_close) {
     return count;
 }
 
-/* 60 halvings and parts of 1e-12: what is paid is right to 1e-9 of it. */
+/* 60 bisections and parts of 1e-12: payments are right to 1e-9 relative. */
 static void cliques_are_paid_for(void **state) {
     (void)state;
     size_t compared = 0, out = 0, gained = 0;
@@ -283,7 +283,7 @@ static void cliques_are_paid_for(void **state) {
         struct payment p = {.t = &t};
         bool is_close = false;
         size_t count = 0;
-        for (size_t c = 0; c < t.toy.cliques && seed % 3; c++) /* x keeps it whole */
+        for (size_t c = 0; c < t.toy.cliques && seed % 3; c++) /* x does not split it */
             for (size_t k = t.toy.offsets[c]; k < t.toy.offsets[c + 1]; k++)
                 t.known.labels[t.toy.members[k]] = t.known.labels[t.toy.members[t.toy.offsets[c]]];
         for (size_t k = 0; k < cells; k++) {
@@ -317,7 +317,7 @@ static void cliques_are_paid_for(void **state) {
 
 /* ---- the relaxation of the rest ------------------------------------------------------------- */
 
-/* The nearest distribution: max(0, row - theta), theta by halving. */
+/* The nearest distribution: max(0, row - theta), theta by bisection. */
 static void plain_project(long double *row, size_t count) {
     long double low = -1e9L, high = 1e9L;
     for (int k = 0; k < 200; k++) {
@@ -331,8 +331,9 @@ static void plain_project(long double *row, size_t count) {
         row[i] = fmaxl(0, row[i] - low);
 }
 
-/* One step is y = P(y - tau r) over the possible labels, with the handicap added to r of x. Floats
- * of some dozen roundings times a slope of 1 / epsilon, taken times tau = epsilon / row sum. */
+/* One step is y = P(y - tau r) over the possible labels, with the handicap added to r of x. The
+ * error is that of a few dozen float roundings times a slope of 1 / epsilon times tau = epsilon /
+ * row sum. */
 static void a_step_is_projected_descent(void **state) {
     (void)state;
     size_t moved = 0;
@@ -382,7 +383,7 @@ static void a_step_is_projected_descent(void **state) {
 
 /* ---- the gap of the rest -------------------------------------------------------------------- */
 
-/* What x pays among the undecided, from their pairs and what is decided. */
+/* The energy of x among the undecided variables, from their pairs and from the decided ones. */
 static long double plain_energy(const struct known_toy *t, const uint16_t *x) {
     const size_t n = t->toy.variables;
     long double sum = 0;
@@ -405,9 +406,9 @@ static bool is_broken(const struct known_toy *t, size_t clique) {
     return false;
 }
 
-/* excess = energy of x - sum_a min_i r_ai, and the cliques that x breaks and that may be whole;
- * labels that lie further above the least are excluded. It errs upwards, by 2^-20 and by the errors
- * of the rest. */
+/* excess = energy of x - sum_a min_i r_ai, plus the cliques that x splits and that could be whole;
+ * labels that lie further above the minimum are excluded. The excess is too large by at most 2^-20
+ * and the errors of the rest. */
 static void the_gap_of_the_rest(void **state) {
     (void)state;
     size_t excluded = 0, stayed = 0, close = 0;
@@ -459,7 +460,7 @@ static void the_gap_of_the_rest(void **state) {
             const long double more = r[k] - least[k / labels];
             if (!before[k] || !member[k / labels]) {
                 assert_int_equal(t.known.possible[k], before[k]);
-            } else if (fabsl(more - expected) <= error) { /* as where one variable is left */
+            } else if (fabsl(more - expected) <= error) { /* e.g. if one variable is left */
                 close++;
             } else {
                 assert_int_equal(t.known.possible[k], more < expected);
@@ -474,7 +475,7 @@ static void the_gap_of_the_rest(void **state) {
 
 /* ---- the rest, solved ----------------------------------------------------------------------- */
 
-/* The least energy of all labellings of the rest, of those with label i at a too. */
+/* The lowest energy of all labellings of the rest, and of those with label i at a. */
 static long double plain_optimum(const struct known_toy *t, long double *lowest) {
     const size_t n = t->toy.variables, labels = t->toy.labels;
     uint16_t x[MOST_VARIABLES];
@@ -499,9 +500,9 @@ static long double plain_optimum(const struct known_toy *t, long double *lowest)
     }
 }
 
-/* The smoothing of the narrowest line costs half its width of every pair and label, and the LP of
- * two labels has the optimum's value: what is left above that is not converged, and allowed for
- * by a factor of 4. */
+/* The smoothing of the narrowest line costs half its width per pair and label, and for two labels
+ * the LP's value is the optimum: anything beyond that is lack of convergence, allowed for by a
+ * factor of 4. */
 static void a_small_rest_is_solved(void **state) {
     (void)state;
     size_t excluded = 0, better = 0, optimal = 0, solved = 0;
@@ -517,7 +518,7 @@ static void a_small_rest_is_solved(void **state) {
         long double pairs = 0, errors = 0;
         exclude_some(&t, 0.1);
         decide_some(&t, seed % 4 ? 0.2 : 0);
-        for (size_t a = 0; a < n && seed % 5 == 0; a++) { /* x is any labelling */
+        for (size_t a = 0; a < n && seed % 5 == 0; a++) { /* x is arbitrary */
             const size_t label = dcrf_rng_next(&t.rng) % labels;
             if (t.known.possible[a * labels + label])
                 t.known.labels[a] = (uint16_t)label;

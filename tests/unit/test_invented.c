@@ -1,9 +1,9 @@
-/* Certificates that were made up. Whatever the check accepts is true of a model that is enumerated,
- * and a mixture of dual points proves what its formula says, no more and no less:
+/* Made-up certificates. Whatever the check accepts is true of an enumerated model, and a mixture of
+ * dual points proves what its formula says, no more and no less:
  *
  *   bound = sum_a min_i (theta_ai - sum_p w_p sum_b K_ab F_p(v_ai, v_bi) - shares_ai) + sum_p C_p,
  *
- * the last two only where the mixture has shares; F is the clipped line of
+ * the last two only if the mixture has shares; F is the clipped line of
  * docs/reference/certificate.md. */
 #include "toy.h"
 
@@ -17,7 +17,7 @@
 enum { MOST_VARIABLES = 6, MOST_LABELS = 3, ROUNDS = 3, POINTS = 2 };
 #define CELLS ((size_t)MOST_VARIABLES * MOST_LABELS)
 
-/* A certificate whose arrays are its own. */
+/* A certificate that owns its arrays. */
 struct invention {
     struct dcrf_certificate_content content;
     uint16_t labels[MOST_VARIABLES], round[MOST_VARIABLES], plane[MOST_LABELS];
@@ -51,7 +51,7 @@ static void begin(struct invention *made, const struct toy *toy, bool is_exact) 
         made->plane[i] = (uint16_t)(i + 1);
 }
 
-/* Groups, one after the other, with values that tell labels apart more or less. */
+/* Groups, one after the other, with values that separate labels more or less clearly. */
 static void invent_rounds(struct invention *made, const struct toy *toy, dcrf_rng *rng) {
     made->content.rounds = below(rng, ROUNDS + 1);
     for (size_t a = 0; a < toy->variables; a++)
@@ -66,8 +66,7 @@ static void invent_rounds(struct invention *made, const struct toy *toy, dcrf_rn
                 (uint8_t)(i == made->labels[a] ? DCRF_VALUE_MOST - below(rng, 40) : below(rng, 40));
 }
 
-/* Values are the higher the less a label costs, as those of a good bound are; shares of any kind.
- */
+/* Values are higher for cheaper labels, as in a good bound; shares are arbitrary. */
 static void invent_mixture(struct invention *made, const struct toy *toy, dcrf_rng *rng,
                            bool has_nodes) {
     struct dcrf_certificate_mixture *mixture = &made->mixture;
@@ -94,7 +93,7 @@ static void invent_mixture(struct invention *made, const struct toy *toy, dcrf_r
     mixture->shares = toy->cliques > 0 && below(rng, 2) ? made->shares : NULL;
 }
 
-/* NULL: no claim of a bound but what everybody knows. */
+/* `bound` NULL: claim only a trivial bound. */
 static dcrf_status check(struct invention *made, const struct toy *toy, const double *bound,
                          uint8_t *possible) {
     uint8_t *bytes;
@@ -109,7 +108,8 @@ static dcrf_status check(struct invention *made, const struct toy *toy, const do
     return status;
 }
 
-/* least[a * labels + i]: of all labellings with i at a; returns the least of all. */
+/* least[a * labels + i]: the minimum over all labellings with i at a; returns the overall
+ * minimum. */
 static double enumerate(const struct toy *toy, double *least, uint16_t *best) {
     uint16_t labels[MOST_VARIABLES] = {0};
     double optimum = (double)INFINITY;
@@ -154,7 +154,7 @@ static void what_is_accepted_is_true(void **state) {
             invent_rounds(&made, &toy, &rng);
             if (k % 3)
                 invent_mixture(&made, &toy, &rng, false);
-            if (made.content.rounds > 0 && below(&rng, 2)) /* of what is left, without shares */
+            if (made.content.rounds > 0 && below(&rng, 2)) /* sometimes without mixtures */
                 made.content.mixture_count = 0;
             made.content.energy = toy_energy(&toy, made.labels) + 1e-9;
             const double too_much = optimum + 10 * rounding;
@@ -193,7 +193,7 @@ static double line(const struct dcrf_certificate_point *point, uint32_t from, ui
     return sum;
 }
 
-/* What a clique pays its member for a label. */
+/* What a clique pays to a member for a label. */
 static double share_of(const struct toy *toy, const uint32_t *shares, size_t a, size_t label) {
     for (size_t p = 0; p < toy->cliques; p++) {
         const size_t size = toy->offsets[p + 1] - toy->offsets[p];
@@ -236,7 +236,7 @@ static double bound_of(const struct toy *toy, const double *k,
     return bound;
 }
 
-/* K of the operators, column by column. */
+/* K as the operators apply it, column by column. */
 static void fill_matrix(const struct toy *toy, const dcrf_plan *plan, double *k) {
     const size_t n = toy->variables;
     memset(k, 0, n * n * sizeof *k);
@@ -307,7 +307,7 @@ static void mixtures_prove_what_their_formula_says(void **state) {
         bool is_all = true;
         for (size_t cell = 0; cell < toy.variables * toy.labels; cell++)
             is_all &= possible[cell];
-        if (is_all) /* what is excluded makes a bound better */
+        if (is_all) /* excluded labels improve the bound */
             assert_true(check(&made, &toy, &more, possible) < 0);
         counts[is_exact] += is_all && bound > floor;
         dcrf_identity_clear(&made.content.identity);

@@ -1,5 +1,5 @@
-/* What is known of the optimal labellings: costs after rounds, and dead ends, against sums over all
- * pairs. Every claimed error is one: what the library has is right to it, and it is small. */
+/* Knowledge about the optimal labellings: costs after rounds, and dead ends, against sums over all
+ * pairs. Every stated error bound holds, and is small. */
 #include "known_toy.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@ static struct known_toy toy_of(uint64_t seed) {
     return t;
 }
 
-/* A difference of two costs is right to the error, and the error is small: floats are, by 2^-24
- * each, and every sum has a few dozen of them. */
+/* A difference of two costs is right up to the stated error, and the error is small: every sum has
+ * a few dozen float roundings of 2^-24. */
 static void costs_and_rows(void **state) {
     (void)state;
     size_t shrunken = 0;
@@ -52,7 +52,7 @@ static void costs_and_rows(void **state) {
     assert_true(shrunken > 30);
 }
 
-/* The matrix of the rest, some columns at a time. */
+/* The matrix of the rest, a few columns at a time. */
 static void columns_of_the_rest(void **state) {
     (void)state;
     size_t compared = 0;
@@ -72,7 +72,7 @@ static void columns_of_the_rest(void **state) {
             for (size_t k = 0; k < size; k++)
                 for (size_t c = 0; c < count; c++, compared++) {
                     const long double value = t.matrix[rest[k] * n + rest[first + c]];
-                    /* The exact operator leaves out what is below some 1e-7 of a row. */
+                    /* The exact operator leaves out less than about 1e-7 of a row. */
                     assert_true(fabsl((long double)columns[k * count + c] - value) <=
                                 1e-6L * (long double)t.known.row_sums[rest[k]] + 1e-24L);
                 }
@@ -82,13 +82,14 @@ static void columns_of_the_rest(void **state) {
     assert_true(compared > 5000);
 }
 
-/* What i costs more at a than the best label, less all that others can do for it. */
+/* How much more i costs at a than the best label, minus all that the other variables can contribute
+ * to it. */
 static long double lead(const struct known_toy *t, size_t a, size_t i) {
     const size_t n = t->toy.variables, labels = t->toy.labels;
     long double lowest = (long double)INFINITY, gained = 0;
     for (size_t j = 0; j < labels; j++)
         lowest = fminl(lowest, plain_cost(t, a, j));
-    for (size_t b = 0; b < n; b++) /* a counts itself: a little less is excluded */
+    for (size_t b = 0; b < n; b++) /* including a itself, which excludes slightly less */
         if (t->known.round[b] == 0 && t->known.possible[b * labels + i])
             gained += 2 * t->matrix[a * n + b];
     for (size_t p = 0; p < t->toy.cliques; p++)
@@ -103,7 +104,7 @@ static bool always(void *user) {
     return true;
 }
 
-/* A label is excluded if and only if it is a dead end, but for errors. */
+/* A label is excluded if and only if it is a dead end, up to errors. */
 static void dead_ends(void **state) {
     (void)state;
     size_t excluded = 0, stayed = 0, close = 0;
@@ -141,8 +142,8 @@ static void dead_ends(void **state) {
     assert_true(excluded > 500 && stayed > 500 && close * 100 < excluded + stayed);
 }
 
-/* A label that is so dear that it never matters does not make the errors of the others large, and
- * one that could matter does. */
+/* A label too expensive to matter does not increase the errors of the others; one that could matter
+ * does. */
 static void dear_labels(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++)
@@ -159,7 +160,7 @@ static void dear_labels(void **state) {
                 const double more = t.known.error[a] - usual.known.error[a];
                 if (is_dear)
                     assert_true(more <= 0);
-                else /* 2^-44 of it, and its neighbours' share in roundings */
+                else /* 2^-44 of it, and its neighbours' share in rounding error */
                     assert_true(more >= 0x1p-45 * dear && more <= 0x1p-43 * dear);
             }
             struct dcrf_knowledge first = usual.known;
@@ -168,7 +169,7 @@ static void dear_labels(void **state) {
         }
 }
 
-/* What is left of a proof stands on no plan. */
+/* The kept result of a proof does not refer to the plan. */
 static void the_result_is_kept(void **state) {
     (void)state;
     struct known_toy t = toy_of(14);

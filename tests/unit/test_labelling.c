@@ -1,10 +1,10 @@
-/* Simple labellings and the relative gap, against plain loops and by what must not change it. */
+/* Simple labellings and the relative gap, against plain loops and by invariances. */
 #include "toy.h"
 
 #include <dcrf/labelling.h>
 #include <math.h>
 
-/* Energies of toys come through float kernels: 4e-6 of terms that add up to less than 60. */
+/* Energies of toys come from float kernels: 4e-6 of terms that sum to less than 60. */
 #define TOLERANCE 2e-4
 
 static void constants_and_minima(void **state) {
@@ -45,7 +45,7 @@ static void constants_and_minima(void **state) {
     }
 }
 
-/* Between 0 and 1, whatever the sign of the energies, and the same wherever their zero is. */
+/* Between 0 and 1 whatever the sign of the energies, and independent of their zero. */
 static void relative_gap(void **state) {
     (void)state;
     const double offsets[] = {0, -1000, 1000, -9.5, -10};
@@ -56,10 +56,10 @@ static void relative_gap(void **state) {
         /* The floor is a bound too. */
         assert_true(fabs(dcrf_relative_gap(10 + zero, zero - 5, zero) - 1) < 1e-12);
         assert_true(dcrf_relative_gap(10 + zero, 10 + zero, zero) <= 0);
-        /* A bound above the energy by rounding leaves no gap, and no negative one. */
+        /* A bound above the energy by rounding gives a gap of zero, not a negative one. */
         assert_true(dcrf_relative_gap(10 + zero, 10.5 + zero, zero) >= 0);
         assert_true(dcrf_relative_gap(10 + zero, 10.5 + zero, zero) <= 0);
-        /* The smallest energy there can be: nothing to prove, whatever the bound. */
+        /* The lowest possible energy: nothing to prove, whatever the bound. */
         assert_true(dcrf_relative_gap(zero, zero, zero) <= 0);
         assert_true(dcrf_relative_gap(zero, zero - 1, zero) <= 0);
     }

@@ -1,5 +1,5 @@
 /* The lattice operator as a matrix: adjoint, symmetry, diagonal, normalization, degenerate and
- * extreme features. How close it is to the formula is the subject of test_lattice_accuracy. */
+ * extreme features. Its accuracy is tested in test_lattice_accuracy. */
 #include "dense.h"
 
 #include "filter/lattice/lattice.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 
 /* Identities between applications of one operator: a few dozen roundings of 6e-8, relative to the
- * size of what is added up. */
+ * size of the terms. */
 #define ROUNDING 1e-5
 
-/* Point sets from dense to sparse: in `spread` sigmas the lattice is nearly full, or every point
- * sits alone. */
+/* Point sets from dense to sparse: depending on `spread` (in sigmas) the lattice is nearly full, or
+ * every point is alone. */
 static const double spreads[] = {0.5, 3, 20};
 #define SPREADS (sizeof spreads / sizeof spreads[0])
 
@@ -43,7 +43,7 @@ static double inner(const float *x, const float *y, size_t count, double *size) 
     return sum;
 }
 
-/* <K x, y> = <x, K' y>, where the padding, which is multiplied by itself too, holds zeros. */
+/* <K x, y> = <x, K' y>; the padding enters the products too, so it holds zeros. */
 static void check_adjoint(const dcrf_operator *op, dcrf_workspace *workspace, dcrf_direction one,
                           dcrf_direction other) {
     const size_t n = dcrf_operator_variables(op), count = n * 8;
@@ -74,8 +74,8 @@ static void directions_are_adjoint(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Entry by entry on small sets: symmetric, the mean of the directions, nonnegative, with the
- * diagonal that dcrf_operator_diagonal gives. */
+/* Entry by entry on small sets: symmetric, the mean of both directions, nonnegative, with the
+ * diagonal from dcrf_operator_diagonal. */
 static void check_matrix(const dcrf_operator *op, dcrf_workspace *workspace, const char *name) {
     const size_t n = dcrf_operator_variables(op);
     double *symmetric = dense_of_operator(op, workspace, DCRF_SYMMETRIC);
@@ -132,8 +132,8 @@ static void matrices_are_symmetric_with_their_diagonal(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* On a lattice of a photograph one order of the axes alone is not symmetric: the test above could
- * not tell the mean from it otherwise. */
+/* On the lattice of a photograph a single order of the axes is not symmetric; otherwise the test
+ * above could not tell it from the mean. */
 static void one_direction_is_not_symmetric(void **state) {
     (void)state;
     dcrf_workspace *workspace = new_workspace(1);
@@ -208,7 +208,7 @@ static void normalization_is_that_of_the_matrix(void **state) {
 
 /* ---- extremes ------------------------------------------------------------------------------- */
 
-/* All variables at one point: K is a constant matrix, and the calibration makes it ones. */
+/* All variables at one point: K is a constant matrix, and calibration makes its entries one. */
 static void equal_features_give_ones(void **state) {
     (void)state;
     const size_t n = 40;
@@ -233,13 +233,14 @@ static void equal_features_give_ones(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* With a colour sigma of 0.01, different bytes are 100 sigmas apart: variables of one colour see
- * each other as without colours, the others not at all. A wrapped key would join strangers. */
+/* With a colour sigma of 0.01, different bytes are 100 sigmas apart: variables of one colour
+ * interact as without colours, others not at all. A key that wraps around would join unrelated
+ * variables. */
 static void check_tiny_sigma(double channel_sigma) {
     const size_t width = 24, height = 18, n = width * height;
     const dcrf_grid grid = dcrf_grid_2d(width, height);
     uint8_t *image = malloc(n * 3);
-    /* Half of the pixels have colours in the eight corners of the cube, the others all colours. */
+    /* Half of the pixels have colours at the eight corners of the cube, the others any colour. */
     for (size_t a = 0; a < n; a++)
         for (size_t c = 0; c < 3; c++) {
             const size_t corner = (a * 2654435761u >> (9 + c) & 1) * 255;
@@ -270,7 +271,7 @@ static void check_tiny_sigma(double channel_sigma) {
                 sum += matrix[a * n + b];
                 exact += truth;
             }
-        /* The calibration looks at all of so few rows. */
+        /* With so few rows the calibration uses all of them. */
         assert_within(fabs(sum / exact - 1), 1e-4, "sigma %g, mean of the row sums", channel_sigma);
         free(matrix);
     }
@@ -310,7 +311,7 @@ static void features_beyond_the_keys_are_refused(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Features of denormal size are all one point, to any operator. */
+/* Features of denormal size all count as one point, for every operator. */
 static void tiny_features_are_one_point(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_1d(9);
@@ -328,7 +329,7 @@ static void tiny_features_are_one_point(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Points far from each other: the identity. */
+/* Points far apart: the identity. */
 static void distant_points_give_the_identity(void **state) {
     (void)state;
     const size_t n = 30;
@@ -353,7 +354,7 @@ static void distant_points_give_the_identity(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Segments are all layers, one after the other, and there are several. */
+/* Segments cover all layers in order, and there are several. */
 static void check_segments(const struct dcrf_lattice *lattice, size_t threads) {
     struct dcrf_lattice_segments segments;
     dcrf_lattice_divide(lattice, threads, &segments);
@@ -364,9 +365,9 @@ static void check_segments(const struct dcrf_lattice *lattice, size_t threads) {
     assert_int_equal(segments.first[segments.count], lattice->layers.count);
 }
 
-/* A large lattice, which is filtered in one sweep through a ring of rows, against the same one in
- * parts: the same up to rounding, into other rows and in place, with and without what is there, for
- * weights that differ between splat and slice; and the same bytes for every number of threads. */
+/* A large lattice, filtered in one sweep through a ring of rows, against the same lattice in parts:
+ * equal up to rounding, out of place and in place, with and without accumulation, for weights that
+ * differ between splat and slice; and the same bytes for every number of threads. */
 static void ring_is_lattice(void **state) {
     (void)state;
     const size_t n = 12000, width = 24, dimensions[] = {2, 5};
@@ -414,7 +415,7 @@ static void ring_is_lattice(void **state) {
                 float *other = random_block(n, width, -1, 1, 7);
                 double largest = 0, error = 0;
                 for (size_t k = 0; k < n * width; k++) {
-                    if (turn == 3) /* without what was there: add it */
+                    if (turn == 3) /* no accumulation: add it here */
                         out[k] += other[k];
                     largest = fmax(largest, fabs((double)out[k]));
                     if (expected)
@@ -438,7 +439,7 @@ static void ring_is_lattice(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Two threads splat halves of the variables, more of them vertices of their own. */
+/* Two threads each splat half of the variables; with more threads, each has its own vertices. */
 static void all_threads_give_the_same_bytes(void **state) {
     (void)state;
     const size_t threads[] = {1, 2, 3, 7}, channels[] = {3, 21, 40}, n = 3000;
@@ -462,7 +463,7 @@ static void all_threads_give_the_same_bytes(void **state) {
         }
 }
 
-/* Channels by the dozen, in blocks that take turns, and each by itself: the same bytes. */
+/* Dozens of channels, processed in blocks, give the same bytes as each channel by itself. */
 static void channels_do_not_meet(void **state) {
     (void)state;
     const dcrf_direction directions[] = {DCRF_FORWARD, DCRF_ADJOINT, DCRF_SYMMETRIC};
@@ -489,8 +490,8 @@ static void channels_do_not_meet(void **state) {
         }
 }
 
-/* The sweep through a lattice of many layers against one pass after the other: the same sums, so
- * the same bytes, for every number of threads, in both orders, whether the input is kept or not. */
+/* The sweep through a lattice of many layers against separate passes: the same sums and so the same
+ * bytes, for every number of threads, in both orders, whether the input is kept or not. */
 static void sweep_is_passes(void **state) {
     (void)state;
     const size_t dimensions[] = {2, 3, 5}, width = 24;

@@ -1,5 +1,5 @@
-/* How close the calibrated lattice is to the formula: row sums and filtered labels, on a drawing
- * and on a photograph where there is one. The table it prints is information; the limits decide. */
+/* The accuracy of the calibrated lattice: row sums and filtered labels, on a drawing and on a
+ * photograph if available. The printed table is for information; the limits decide. */
 #include "dense.h"
 
 #include <math.h>
@@ -13,10 +13,10 @@
 #define LABELS 4
 #define STRIDE 8
 
-/* The mean of the row sums is what the calibration fixes, from a sample of them. */
+/* The calibration fixes the mean of the row sums, from a sample. */
 #define ROW_SUM_LIMIT 0.02
-/* A single row of the lattice may be off by a tenth and more (MODEL section 2: the raw sum lies
- * between 0.50 and 0.69 of the true one at d = 5); labels filtered with it by less. */
+/* A single row of the lattice may be off by a tenth or more (MODEL section 2: the raw sum is
+ * between 0.50 and 0.69 of the true one at d = 5); filtered labels are off by less. */
 #define FIELD_LIMIT 0.10
 
 struct accuracy {
@@ -25,7 +25,7 @@ struct accuracy {
     double field;    /* |K~ y - K y| / |K y|, L2 over labels and rows */
 };
 
-/* Over every `step`-th row. The rows that the calibration took are not avoided. */
+/* Over every `step`-th row, including rows used by the calibration. */
 static struct accuracy measure(const dcrf_grid *grid, const dcrf_kernel *kernel, const float *y,
                                size_t step) {
     const size_t n = grid_variables(grid);
@@ -86,7 +86,7 @@ static void a_drawing_is_filtered_closely(void **state) {
 }
 
 #ifdef HAVE_PNG
-/* RGB bytes, or NULL where the file is not there. */
+/* RGB bytes, or NULL if there is no such file. */
 static uint8_t *read_photograph(const char *path, size_t *width, size_t *height) {
     png_image png = {.version = PNG_IMAGE_VERSION};
     if (!png_image_begin_read_from_file(&png, path))
@@ -119,7 +119,7 @@ static void a_photograph_is_filtered_closely(void **state) {
     free(image);
 }
 
-/* Kernels of the caller's features, of any dimension: points drawn in clusters, as colours are. */
+/* Kernels over the caller's features, of any dimension: points in clusters, like colours. */
 static void features_are_calibrated_in_any_dimension(void **state) {
     (void)state;
     const size_t n = SANITIZED ? 600 : 1200;

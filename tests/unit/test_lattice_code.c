@@ -1,5 +1,5 @@
-/* The codes of vertices (filter/lattice/lattice_code.c), and the table and the set that they are
- * entered in, against coordinates and a sorted list. */
+/* The codes of vertices (filter/lattice/lattice_code.c), and the table and the set that hold them,
+ * against coordinates and a sorted list. */
 #include "dense.h"
 #include "lattice_oracle.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
-/* A vertex from the differences of its coordinates, divided by d + 1, all of which are there. */
+/* A vertex from the differences of its coordinates, divided by d + 1; all differences are given. */
 static void vertex_of(size_t d, const int64_t *difference, int64_t *key) {
     key[d] = 0;
     for (size_t i = 0; i < d; i++) /* the coordinates sum to zero */
@@ -23,7 +23,7 @@ static void vertex_of(size_t d, const int64_t *difference, int64_t *key) {
         key[i] = key[i + 1] + (int64_t)(d + 1) * difference[i];
 }
 
-/* A vertex between limits of these, some of them at the limits. */
+/* A vertex within these limits, sometimes at them. */
 static void draw_vertex(dcrf_rng *rng, size_t d, int64_t limit, int64_t *key) {
     int64_t difference[DCRF_MAX_FEATURES];
     for (size_t i = 0; i < d; i++) {
@@ -34,8 +34,8 @@ static void draw_vertex(dcrf_rng *rng, size_t d, int64_t limit, int64_t *key) {
     vertex_of(d, difference, key);
 }
 
-/* Whatever the features between limits are, the fields have room for the corners of their simplices
- * and the neighbours of those; points at the limits go furthest. */
+/* For any features within limits, the fields have room for the corners of their simplices and their
+ * neighbours; points at the limits go furthest. */
 static void codes_have_room(void **state) {
     (void)state;
     dcrf_rng rng;
@@ -48,8 +48,8 @@ static void codes_have_room(void **state) {
             for (size_t i = 0; i < d; i++) {
                 least[i] = (float)(spread * (dcrf_rng_uniform(&rng) - 0.5));
                 largest[i] = least[i] + (float)(spread * dcrf_rng_uniform(&rng));
-                /* Coordinate k is at a limit where feature k - 1 is and those after it are at the
-                 * other. */
+                /* Coordinate k is extreme if feature k - 1 is at one limit and all later ones are
+                 * at the other. */
                 const bool is_high = (i >= upwards) == (turn % 2 == 0);
                 feature[i] = is_high ? largest[i] : least[i];
                 if (i + 1 == upwards)
@@ -81,7 +81,7 @@ static void codes_have_room(void **state) {
             for (size_t k = 0; k <= d; k++) {
                 corner_key(&p, d + 1, k, key);
                 for (size_t i = 0; i <= d; i++) {
-                    /* one ring around, and its neighbours */
+                    /* one ring and its neighbours */
                     assert_true(key[i] - 2 * (int64_t)d >= code.limits.low[i]);
                     assert_true(key[i] + 2 * (int64_t)d <= code.limits.high[i]);
                 }
@@ -102,7 +102,7 @@ static void fields_have_limits(void **state) {
                                        .difference_low = {-9, -10, -11},
                                        .difference_high = {12, 13, 14}};
     struct dcrf_code code;
-    dcrf_code_init(&code, 2, &limits, 1); /* three steps of two, or of three apart */
+    dcrf_code_init(&code, 2, &limits, 1); /* three steps, of two or of three */
     assert_int_equal(code.lowest[0], -7 - 6);
     assert_true(code.lowest[0] + (int64_t)code.mask[0] >= 7 + 6);
     assert_int_equal(code.lowest[1], (-9 - 9) / 3);
@@ -116,12 +116,12 @@ static void fields_have_limits(void **state) {
     }
 }
 
-/* In the order of the fields; neighbours as found by searching. */
+/* In the order of the fields; neighbours are found by search. */
 static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, bool is_large,
                         size_t words) {
     const size_t corners = d + 1;
     const int64_t all = (int64_t)corners;
-    /* Two steps are left to either side, and one more for what does not divide. */
+    /* Leaves room for two steps on either side, and one more for the remainder of the division. */
     const int64_t limit = ((int64_t)1 << (bits_of_field - 1)) - 4;
     struct dcrf_limits limits = {.low = {0}};
     for (size_t i = 0; i < d; i++) {
@@ -149,7 +149,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
             draw_vertex(&rng, d, limit, key);
             continue;
         }
-        /* Many have neighbours: a step from the one before, unless that leads out. */
+        /* Many have neighbours: one step from the previous vertex, unless that is out of range. */
         step_key(key - corners, corners, dcrf_rng_next(&rng) % corners, v % 2 ? 1 : -1, key);
         for (size_t i = 0; i < d; i++)
             if (llabs(key[i] - key[i + 1]) > limit * all) {
@@ -202,7 +202,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
                 found += expected != NONE;
             }
     }
-    assert_true(found > list.count / 4); /* the test is about something */
+    assert_true(found > list.count / 4); /* otherwise this tests little */
     dcrf_lattice_order_clear(&order);
     free(neighbours);
     free(vertex);
@@ -210,15 +210,14 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
     free(list.key);
 }
 
-/* Fields that fill one word to the last bit, one bit more, and fields as wide as coordinates get.
- */
+/* Fields that fill one word exactly, one bit more, and fields as wide as coordinates get. */
 static void codes_order_and_connect(void **state) {
     (void)state;
     for (size_t d = 1; d <= DCRF_MAX_FEATURES; d++)
         for (int is_large = 0; is_large < 2; is_large++) {
             const unsigned bits = (unsigned)(64 / d < 33 ? 64 / d : 33);
             const size_t rest = 64 - d * bits;
-            if (bits > 9 && d > 2) { /* there is room for steps, and all fields are as wide */
+            if (bits > 9 && d > 2) { /* room for steps, and equally wide fields */
                 check_codes(d, bits, 0, is_large, 1);
                 if (rest < 8 && d > 1)
                     check_codes(d, bits, rest, is_large, 1);
@@ -230,7 +229,7 @@ static void codes_order_and_connect(void **state) {
         }
 }
 
-/* A table that grows: numbers by appearance, keys that stand in its own memory. */
+/* A growing table: numbers in order of appearance, keys in the table's own memory. */
 static void tables_number_keys(void **state) {
     (void)state;
     for (size_t words = 1; words <= 4; words++) {
@@ -275,7 +274,7 @@ struct entering {
     struct dcrf_code_set *set;
     const uint64_t *codes;
     uint32_t *slots;
-    bool *is_entered; /* by batch */
+    bool *is_entered; /* per batch */
 };
 
 static void enter_batches(void *context, size_t begin, size_t end, size_t worker) {
@@ -288,15 +287,15 @@ static void enter_batches(void *context, size_t begin, size_t end, size_t worker
                                     entering->slots + b * SET_BATCH);
 }
 
-/* A set that threads enter codes in, most of them several times, until it is full, and again when
- * it has grown: one slot for each code, and all of them in the list. */
+/* A set that threads insert codes into, most of them several times, until it is full, and again
+ * after it has grown: one slot per code, and all of them in the list. */
 static void sets_hold_codes(void **state) {
     (void)state;
     static uint64_t codes[SET_CODES];
     static uint32_t slots[SET_CODES];
     for (size_t turn = 0; turn < 6; turn++) {
         const size_t threads = 1 + turn / 2;
-        const bool has_own = turn % 2; /* a slot for each code that could come */
+        const bool has_own = turn % 2; /* one slot per possible code */
         struct dcrf_code_set set;
         bool is_entered[SET_CODES / SET_BATCH] = {false};
         struct entering entering = {&set, codes, slots, is_entered};

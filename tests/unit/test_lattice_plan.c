@@ -1,5 +1,5 @@
-/* The plan of a lattice against plain programs: points embedded one at a time, vertices in a sorted
- * list, neighbours by searching it. Bytes are compared. */
+/* The plan of a lattice against naive programs: points embedded one at a time, vertices in a sorted
+ * list, neighbours found by searching it. Must be byte-identical. */
 #include "dense.h"
 #include "lattice_oracle.h"
 
@@ -12,8 +12,8 @@
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-/* number[i] is the lattice's number of vertex i of the list: known for those that variables touch,
- * and found for others as neighbours of those. */
+/* number[i] is the lattice's number of vertex i of the list: known if a variable touches the
+ * vertex, otherwise found through its neighbours. */
 static void check_neighbours(const struct dcrf_lattice *lattice, const struct vertices *list,
                              size_t *number, bool has_strangers, const char *what) {
     const size_t corners = list->corners;
@@ -39,13 +39,13 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
             }
         }
     }
-    /* All numbers are there, each once; but for those that nothing leads to. */
+    /* All numbers occur exactly once, except those of unreachable vertices. */
     assert_true(has_strangers ? unknown <= corners : unknown == 0);
     size_t *seen = calloc(lattice->vertices, sizeof *seen);
     for (size_t i = 0; i < list->count; i++)
         if (number[i] != NONE)
             assert_int_equal(seen[number[i]]++, 0);
-    /* Of strangers at least the number of links is known. */
+    /* For unreachable vertices, at least the number of links is checked. */
     size_t links = 0, expected_links = 0;
     for (size_t j = 0; has_strangers && j < 2 * corners; j++) {
         const uint32_t *neighbours = dcrf_lattice_neighbours(lattice, j / 2);
@@ -61,7 +61,8 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
     free(seen);
 }
 
-/* The vertices of a run: what both groups of bands touch has a second row, for the second group. */
+/* The vertices of a run: vertices that both groups of bands touch have a second row, for the second
+ * group. */
 static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_t *vertex) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t first = runs->band[dcrf_lattice_group_first(lattice->runs.band_count, 1)];
@@ -76,7 +77,7 @@ static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_
     }
 }
 
-/* Write the corners by variable that the runs stand for, each once. */
+/* Write the corners per variable that the runs describe, each once. */
 static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, float *weight) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t corners = lattice->corners, row = corners * sizeof(float);
@@ -98,7 +99,7 @@ static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, flo
             memcpy(vertex + a * corners, here, row);
             memcpy(weight + a * corners, runs->weight + place * corners, row);
         }
-        /* In a band no simplex comes twice, and lowest vertices do not fall. */
+        /* Within a band no simplex occurs twice, and the lowest vertices are nondecreasing. */
         if (run == 0 || runs->first[run] % runs->band_variables == 0)
             continue;
         uint32_t lowest[2] = {before[0], here[0]};
@@ -113,7 +114,7 @@ static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, flo
     free(seen);
 }
 
-/* The same where each variable is a run. */
+/* The same if each variable is its own run. */
 static void check_singles(const struct dcrf_lattice *lattice, uint32_t *vertex, float *weight) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
@@ -157,7 +158,7 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
         check_singles(lattice, vertex, weight);
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
-    /* Rows of a ring are not vertices: test_lattice.c filters through them. */
+    /* Ring rows are not vertices; test_lattice.c tests filtering through them. */
     const bool has_ring = refinement.runs && lattice->ring.rows > 0;
     for (size_t a = 0; a < n; a++) {
         if (memcmp(points[a].weight, weight + a * corners, corners * sizeof(float)) != 0)
@@ -184,7 +185,7 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
 
 /* From points that share simplices to spreads of millions of sigmas, where a code takes several
  * words: all dimensions, both precisions, runs of one variable and of several, rings, and the
- * origin. More than one chunk of variables, and not a multiple of anything. */
+ * origin. The number of variables exceeds one chunk and is not a multiple of anything. */
 static void plans_are_those_of_plain_programs(void **state) {
     (void)state;
     const double spreads[] = {0.5, 8, 3e3, 2e6};
@@ -193,13 +194,13 @@ static void plans_are_those_of_plain_programs(void **state) {
     for (size_t d = 1; d <= DCRF_MAX_FEATURES; d++)
         for (size_t s = 0; s < 4; s++)
             for (int is_single = 0; is_single < 2; is_single++) {
-                /* Far out, single precision does not know in which simplex a point is. */
+                /* Far out, single precision cannot tell in which simplex a point lies. */
                 const double spread = is_single && s == 3 ? 2e3 : spreads[s];
                 const size_t points = d == 5 && s == 1 ? 9001 : d > 8 ? n / 4 + 3 : n + 3;
                 float *values = random_block(points, d, -spread, spread, 31 * d + s);
                 for (size_t i = 0; s == 1 && i < points * d; i++)
-                    values[i] += 40;                        /* where the origin is a stranger */
-                for (size_t i = 0; i < points * d / 5; i++) /* some on borders, some twice */
+                    values[i] += 40; /* makes the origin's vertices unreachable */
+                for (size_t i = 0; i < points * d / 5; i++) /* some on borders, some duplicated */
                     values[i] = i % 3 ? roundf(values[i]) : values[i + d];
                 const dcrf_grid grid = dcrf_grid_1d(points);
                 const dcrf_kernel kernel =
@@ -227,8 +228,8 @@ static void plans_are_those_of_plain_programs(void **state) {
 
 /* ---- points, many at a time ----------------------------------------------------------------- */
 
-/* Every set of instructions, to the last bit. Points at integers lie on borders; of points far out
- * some are refused. */
+/* Every instruction set, bit-identical. Points at integers lie on borders; some points far out are
+ * refused. */
 static void points_are_embedded_alike(void **state) {
     (void)state;
     const dcrf_cpu before = dcrf_cpu_in_use();

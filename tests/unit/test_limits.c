@@ -1,6 +1,6 @@
-/* Calls that are told to end: at their first question, their second, and so on. They do, with the
- * right status, and ask a few times more at most, which bounds what they do after it. And the
- * workspace that two threads share. */
+/* Calls that are cancelled at the first call of the callback, at the second, and so on. They end
+ * with the right status and call it at most a few times more, which bounds the work they still do.
+ * Also, a workspace that two threads share. */
 #include "scene.h"
 
 #include "core/workspace.h"
@@ -29,7 +29,7 @@ static int is_over(void *user) {
     return ++patience->asked > patience->most;
 }
 
-/* Several chunks of every loop that asks. */
+/* Several chunks in every loop that calls the callback. */
 static struct scene new_large_scene(dcrf_operator_kind kind, size_t threads) {
     struct scene scene = new_scene(dcrf_grid_2d(40, 27), 3, threads, kind, NO_MATRICES);
     for (size_t m = 0; m < KERNELS; m++)
@@ -38,7 +38,7 @@ static struct scene new_large_scene(dcrf_operator_kind kind, size_t threads) {
     return scene;
 }
 
-/* What is tried; OK or another success, or an error. */
+/* The call under test; returns a success status or an error. */
 typedef dcrf_status (*attempt)(struct scene *scene, uint16_t *labels, dcrf_error *error);
 
 static dcrf_status try_plan(struct scene *scene, uint16_t *labels, dcrf_error *error) {
@@ -135,7 +135,7 @@ static dcrf_status try_slic(struct scene *scene, uint16_t *labels, dcrf_error *e
     return try_regions(scene, DCRF_SUPERPIXEL_SLIC, error);
 }
 
-/* Of regions of one pixel each, with nothing changed where it ends early. */
+/* Regions of one pixel each; must change nothing if it ends early. */
 static dcrf_status try_joining(struct scene *scene, uint16_t *labels, dcrf_error *error) {
     const dcrf_grid grid = dcrf_grid_2d(80, 70);
     enum { PIXELS = 80 * 70 };
@@ -160,7 +160,7 @@ static dcrf_status try_joining(struct scene *scene, uint16_t *labels, dcrf_error
 
 #define STROKES_WIDTH 40
 #define STROKES_HEIGHT 70
-static dcrf_scribbles *scribbles; /* made before anybody loses patience */
+static dcrf_scribbles *scribbles; /* made before the limit is set */
 
 static void make_scribbles(dcrf_workspace *workspace) {
     static uint8_t grey[STROKES_WIDTH * STROKES_HEIGHT];
@@ -201,7 +201,7 @@ static void patience_is_respected(struct scene *scene, uint16_t *labels, attempt
             fail_msg("at question %zu: %s", most, error.message);
         if (status < 0)
             assert_non_null(strstr(error.message, "interrupted while "));
-        /* Once it has said so, it is not asked again in the same call. */
+        /* Once it has cancelled, it is not called again in the same call. */
         assert_int_equal(patience.asked, most + 1);
     }
 }
@@ -210,12 +210,12 @@ static void every_call_ends(void **state) {
     (void)state;
     static const struct {
         attempt make;
-        bool asks_much[2]; /* with the fast operators, with the exact ones */
+        bool asks_much[2]; /* fast operators, exact operators */
     } attempts[] = {{try_plan, {false, true}},    {try_energy, {false, true}},
                     {try_double, {true, true}},   {try_row_sums, {false, true}},
                     {try_certify, {false, true}}, {try_identity, {true, true}}};
     for (int is_exact = 0; is_exact < 2; is_exact++) {
-        /* One thread, which asks at every chunk: of two, the other may take them all. */
+        /* One thread, which calls back at every chunk: with two, the other may take them all. */
         struct scene scene =
             new_large_scene(is_exact ? DCRF_OPERATOR_EXACT : DCRF_OPERATOR_FAST, 1);
         uint16_t *labels = new_labels(&scene);
@@ -234,7 +234,7 @@ static void superpixels_and_scribbles_end(void **state) {
     patience_is_respected(&scene, NULL, try_slic, true);
     patience_is_respected(&scene, NULL, try_joining, true);
     make_scribbles(scene.workspace);
-    /* Before the field is run, at first. */
+    /* First, cancelled before the field is run. */
     struct patience none = {0, 0};
     dcrf_error error;
     dcrf_workspace_set_limit(scene.workspace, 0, is_over, &none);
@@ -245,7 +245,8 @@ static void superpixels_and_scribbles_end(void **state) {
     free_scene(&scene);
 }
 
-/* Questions at which the call can be ended with a message that has these words. */
+/* The number of callback calls at which the call can be cancelled with a message containing these
+ * words. */
 static size_t questions(struct scene *scene, attempt make, const char *words) {
     for (size_t most = 0, count = 0;; most++) {
         struct patience patience = {0, most};
@@ -277,8 +278,8 @@ static dcrf_status try_lattice_in_double(struct scene *scene, uint16_t *labels, 
     return status;
 }
 
-/* Hashes ask every 4096 numbers of pixels; the lattice at every chunk of its loops but the first.
- */
+/* Hashes call back once per 4096 numbers of pixels; the lattice at every chunk of its loops but the
+ * first. */
 static void long_loops_ask(void **state) {
     (void)state;
     enum { WIDTH = 72, HEIGHT = 64 };
@@ -298,7 +299,7 @@ static void long_loops_ask(void **state) {
     free_scene(&scene);
 }
 
-/* Of two calls in a row the second one asks again. */
+/* Of two calls in a row, the second calls back again. */
 static void calls_in_a_row_end(void **state) {
     (void)state;
     struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 1);
@@ -314,14 +315,14 @@ static void calls_in_a_row_end(void **state) {
     free_scene(&scene);
 }
 
-/* How far an energy from floats can be from the one in double, and what the LP adds to it where
- * there is no time for that: some hundred roundings in a row at most, far fewer on average. */
+/* How far an energy in float can be from the one in double, and what the LP adds to it if there is
+ * no time for double: at most some hundred successive roundings, far fewer on average. */
 static double of_floats(const dcrf_energy *energy) {
     return 128 * 0x1p-24 * fabs(energy->total);
 }
 
-/* The energy of a run is that of its labels at most; where it was cut short, that of floats, which
- * is rounded up where there is a bound. */
+/* The energy of a run is at most that of its labels; if it was cut short, it is the float energy,
+ * rounded up if there is a bound. */
 static void assert_energy(const dcrf_solver_info *info, bool is_whole, const dcrf_energy *at_most,
                           const dcrf_energy *floats) {
     const double found = info->energy.total;
@@ -334,8 +335,8 @@ static void assert_energy(const dcrf_solver_info *info, bool is_whole, const dcr
         assert_true(found >= floats->total && found <= floats->total + of_floats(floats));
 }
 
-/* A run stops with the labelling that it has, and with its energy, unless there was no time for the
- * very first one. */
+/* A run stops with the labelling it has and its energy, unless there was no time for the first
+ * one. */
 static void runs_end_with_what_they_have(void **state) {
     (void)state;
     for (int is_exact = 0; is_exact < 2; is_exact++) {
@@ -375,7 +376,7 @@ static void runs_end_with_what_they_have(void **state) {
                     assert_int_equal(stop, DCRF_STOP_CANCELLED);
                 else
                     assert_energy(&info, is_whole, &at_most, &energy);
-                /* The same solver goes on when it is let. */
+                /* The same solver continues when allowed. */
                 patience.most = SIZE_MAX;
                 assert_true(dcrf_solver_run(solver, NULL) > 0);
                 dcrf_solver_get_info(solver, &info);
@@ -388,7 +389,7 @@ static void runs_end_with_what_they_have(void **state) {
     }
 }
 
-/* A limit of the workspace is one of the run too, and its end has a name. */
+/* A limit of the workspace also applies to the run, and the run names the cause. */
 static void time_of_a_workspace(void **state) {
     (void)state;
     struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 1);
@@ -414,11 +415,11 @@ static void time_of_a_workspace(void **state) {
     free_scene(&scene);
 }
 
-/* Whether there is the time for a plan is said before it is begun, and a band of it is measured
- * even if there is none. */
+/* Whether there is time for a plan is estimated before it starts; one band is measured even if
+ * there is no time. */
 static void plans_are_estimated(void **state) {
     (void)state;
-    const dcrf_grid grid = dcrf_grid_2d(1000, 501); /* above the size of small plans */
+    const dcrf_grid grid = dcrf_grid_2d(1000, 501); /* larger than a small plan */
     uint8_t *grey = calloc(501, 1000);
     const dcrf_view image = dcrf_view_interleaved(grey, DCRF_U8, &grid, 1);
     const dcrf_kernel kernel = dcrf_kernel_bilateral(50, 10, image, 1);
@@ -434,7 +435,7 @@ static void plans_are_estimated(void **state) {
     assert_fails(DCRF_ERROR_INTERRUPTED, "setting up takes about", error,
                  dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error));
     assert_null(plan);
-    /* A signal ends the estimate too. */
+    /* Cancelling ends the estimate too. */
     dcrf_workspace_ask_always(workspace);
     dcrf_workspace_set_limit(workspace, 1e-9, is_over, &patience);
     assert_fails(DCRF_ERROR_INTERRUPTED, "interrupted while", error,
@@ -466,7 +467,7 @@ static void *intrude(void *argument) {
     return NULL;
 }
 
-/* In the middle of a call, another thread makes one, and so does this one. */
+/* During a call, another thread makes a call. */
 static int let_in(void *user) {
     struct intruder *intruder = user;
     pthread_t thread;
@@ -477,7 +478,7 @@ static int let_in(void *user) {
 
 static void one_thread_at_a_time(void **state) {
     (void)state;
-    /* One thread of its own, so that it asks at every chunk. */
+    /* A single thread, so that it calls back at every chunk. */
     struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 1);
     struct intruder intruder = {.scene = &scene, .labels = new_labels(&scene)};
     dcrf_workspace_set_limit(scene.workspace, 0, let_in, &intruder);
@@ -485,7 +486,7 @@ static void one_thread_at_a_time(void **state) {
     assert_int_equal(intruder.failures, 3);
     assert_non_null(strstr(intruder.error.message, "in use by another thread"));
     dcrf_workspace_set_limit(scene.workspace, 0, NULL, NULL);
-    intrude(&intruder); /* no thread is inside */
+    intrude(&intruder); /* no call is in progress */
     assert_int_equal(intruder.failures, 3);
     free(intruder.labels);
     free_scene(&scene);

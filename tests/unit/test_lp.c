@@ -1,4 +1,4 @@
-/* The LP method and its bound against enumeration, and what must not change its answer. */
+/* The LP method and its bound against enumeration, and invariances. */
 #include "scene.h"
 #include "toy.h"
 
@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The oracle's matrix is that of the formula; the operator rounds the normalization to float. Both
- * agree to 2e-7 of the energy's terms, which are below 10 a variable and pair here. */
+/* The oracle's matrix follows the formula; the operator rounds the normalization to float. Both
+ * agree to 2e-7 of the energy's terms, which are below 10 per variable and pair here. */
 #define AGREEMENT 2e-6
 
 struct solved {
@@ -100,8 +100,8 @@ static void bound_below_optimum(void **state) {
     print_message("%zu of %zu labellings are optimal\n", optimal, count);
 }
 
-/* With two labels the LP is tight (the model is submodular), and rounding any threshold of its
- * solution is optimal. */
+/* With two labels the LP is tight (the model is submodular), and rounding its solution at any
+ * threshold is optimal. */
 static void two_labels(void **state) {
     (void)state;
     size_t optimal = 0, count = 0;
@@ -125,8 +125,7 @@ static void two_labels(void **state) {
     assert_true(optimal * 100 >= count * 99);
 }
 
-/* No method ends above mean field, nor, where the gap stays open, above five steps of it, polished.
- */
+/* No method ends above mean field, nor, if the gap stays open, above five polished steps of it. */
 static void second_opinion(void **state) {
     (void)state;
     enum { VARIABLES = 40, LABELS = 4 };
@@ -157,8 +156,8 @@ static void second_opinion(void **state) {
     }
 }
 
-/* With the dual of every step solved well, the objective of the proximal sequence falls, up to what
- * the inner steps (their gap is O(1 / steps)) and the bins leave: 0.5 %. */
+/* If the dual of every step is solved well, the objective of the proximal sequence falls, up to the
+ * error of the inner steps (their gap is O(1 / steps)) and the bins: 0.5 %. */
 static void proximal_objective_falls(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -209,7 +208,7 @@ static void renaming_labels(void **state) {
             assert_int_equal(after.labels[a], renaming[before.labels[a]]);
         }
         assert_true(fabs(after.info.energy.total - before.info.energy.total - shift) < 1e-3);
-        /* Iterates differ by roundings, and where a gap stop is met one step earlier. */
+        /* Iterates differ by rounding, and the stopping gap may be reached one step earlier. */
         assert_true(fabs(after.info.lower_bound - before.info.lower_bound - shift) <
                     1e-3 * fabs(before.info.energy.total));
         free_solved(&before);
@@ -218,7 +217,8 @@ static void renaming_labels(void **state) {
     }
 }
 
-/* Two iterations' worth of bytes of 1, 2, 3 and 8 threads, with every kind of fast operator. */
+/* The same bytes after two iterations with 1, 2, 3 and 8 threads, with every kind of fast
+ * operator. */
 static void same_bytes_for_all_threads(void **state) {
     (void)state;
     const size_t threads[] = {1, 2, 3, 8};
@@ -253,8 +253,8 @@ static void same_bytes_for_all_threads(void **state) {
         }
 }
 
-/* Where the kernels drown the unaries the flow proves the best constant labelling optimal at once.
- */
+/* If the kernels overwhelm the unaries, the flow proves the best constant labelling optimal at
+ * once. */
 static void constant_is_proven(void **state) {
     (void)state;
     size_t constant = 0;
@@ -276,7 +276,7 @@ static void constant_is_proven(void **state) {
     assert_true(constant >= 15);
 }
 
-/* From any start, a run ends at its start's energy or below, and its bound is one. */
+/* From any start, a run ends at or below the energy of its start, and its bound is valid. */
 static void warm_starts(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -301,7 +301,7 @@ static void warm_starts(void **state) {
         dcrf_solver_get_info(solver, &info);
         assert_true(info.energy.total <= start + AGREEMENT * 10 * (1 + fabs(start)));
         assert_true(info.lower_bound <= optimum + AGREEMENT * 10 * (1 + fabs(optimum)));
-        /* Again, from where it ended. */
+        /* Again, from its end. */
         const double ended = info.energy.total;
         assert_int_equal(dcrf_solver_marginals(solver, y, 27, 3, NULL), DCRF_OK);
         assert_int_equal(dcrf_solver_start_marginals(solver, y, 3, NULL), DCRF_OK);
@@ -314,8 +314,9 @@ static void warm_starts(void **state) {
     }
 }
 
-/* Two halves that want a label each, under kernels with row sums of some hundred, from a constant
- * labelling: y has a long way to go, and must not run out of width before it is there. */
+/* Two halves that prefer different labels, under kernels with row sums of some hundred, from a
+ * constant labelling: y has a long way to go, and the width must not become too small before it
+ * arrives. */
 static void leaves_a_bad_start(void **state) {
     (void)state;
     enum { WIDTH = 40, HEIGHT = 30, COUNT = WIDTH * HEIGHT };
@@ -399,7 +400,7 @@ static void distances_only(void **state) {
 }
 
 /* A matrix c (1 - I) is Potts with c times the weight. One that differs from it by a rounding stays
- * a matrix, so that mean field shows what the other way gives. */
+ * a matrix, so that mean field can be compared along both code paths. */
 static void a_multiple_of_potts_is_potts(void **state) {
     (void)state;
     enum { VARIABLES = 7, LABELS = 3 };
@@ -423,7 +424,7 @@ static void a_multiple_of_potts_is_potts(void **state) {
     }
 }
 
-/* A weight or a strength that is set later is that of the matrix. */
+/* A weight or a strength that is set later applies to the matrix. */
 static void a_weight_after_a_multiple_of_potts(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -456,7 +457,7 @@ static void a_weight_after_a_multiple_of_potts(void **state) {
 
 /* ---- the best dual point --------------------------------------------------------------------- */
 
-/* alpha_ab:i of the parts that the best dual point is made of, antisymmetric and at most K_ab. */
+/* alpha_ab:i of the parts of the best dual point, antisymmetric and at most K_ab. */
 static double *dense_alpha(const struct toy *toy, const struct dcrf_lp *lp) {
     const size_t n = toy->variables, labels = toy->labels, stride = dcrf_padded(labels);
     double *alpha = calloc(n * n * labels, sizeof *alpha);
@@ -504,7 +505,7 @@ static double dense_bound(const struct toy *toy, const struct dcrf_lp *lp) {
 }
 
 /* The bound that the LP claims is that of one feasible point, by double loops over dense matrices.
- * Runs are short: no two parts have become one. */
+ * Runs are short: no two parts have been merged. */
 static void bound_of_its_parts(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -521,8 +522,8 @@ static void bound_of_its_parts(void **state) {
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         struct dcrf_lp *lp = solver->state;
         assert_int_equal(dcrf_lp_fetch_best(lp, NULL), DCRF_OK);
-        /* Rounding error was subtracted from the claim. What the last mixture lost to them can make
-         * the point a little worse than the best one before it. */
+        /* Rounding error was subtracted from the claim. What the last mixture lost to rounding can
+         * make the point slightly worse than the best one before it. */
         const double bound = dense_bound(&toy, lp), scale = 1 + fabs(solver->info.energy.total);
         assert_true(lp->bound <= bound + 1e-5 * scale);
         assert_true(lp->bound >= bound - 1e-3 * scale);

@@ -71,7 +71,7 @@ static double solve_by_glpk(const struct toy *toy, dcrf_clique_form form) {
     for (size_t a = 0; a < n; a++)
         for (size_t b = 0; b < a; b++) {
             const double k = toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b];
-            if (k < 1e-6) /* 780 pairs of these are below 1e-3 of 1e-3 of the objective */
+            if (k < 1e-6) /* 780 such pairs change the objective by less than 1e-3 of 1e-3 */
                 continue;
             for (size_t i = 0; i < labels; i++) {
                 const int v = add_column(&p, k, GLP_LO, 0, 0);
@@ -112,9 +112,9 @@ static double solve_by_glpk(const struct toy *toy, dcrf_clique_form form) {
     return objective;
 }
 
-/* The bound, which is the value of the LP that the method reports, within `tolerance` of what GLPK
- * finds; the objective of y within three times that, because y minimizes the smoothed problem, and
- * entries that would be equal differ by up to epsilon = 1 / 512 there. */
+/* The bound, which is the LP value that the method reports, is within `tolerance` of GLPK's; the
+ * objective of y within three times that, because y minimizes the smoothed problem, in which
+ * entries that would be equal differ by up to epsilon = 1 / 512. */
 static void compare(uint64_t seed, size_t variables, size_t labels, double strength,
                     dcrf_clique_form form, dcrf_lp_schedule schedule, double tolerance) {
     struct toy toy = new_toy(seed, variables, labels, seed % 4, strength, TOY_POTTS, 1);

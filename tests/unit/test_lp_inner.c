@@ -1,13 +1,14 @@
-/* How many inner steps a step of the LP gets: none at first, more while they pay, fewer where they
- * do not, and now and then a trial. */
+/* How many inner steps a step of the LP gets: none at first, more while they pay off, fewer if they
+ * do not, and an occasional trial. */
 #include "unit.h"
 
 #include "lp/lp_inner.h"
 
 #define BINS 16
-#define WIDE 0.1 /* a gap */
+#define WIDE 0.1 /* an open gap */
 
-/* A decrease in proportion to the steps pays, one that the last step adds nothing to does not. */
+/* A decrease proportional to the steps pays off; one to which the last step adds nothing does
+ * not. */
 static const double paying[] = {1, 2}, useless[] = {2, 2};
 
 static size_t next(struct dcrf_lp_inner *inner, const double *decrease) {
@@ -46,8 +47,8 @@ static void their_number_follows_what_they_bring(void **state) {
     assert_int_equal(next(&inner, paying), 4);
 }
 
-/* Two inner steps are 8 of 16 + 6 + 8 units of work, so the last pays if it brings more than 4/30.
- */
+/* Two inner steps are 8 of 16 + 6 + 8 units of work, so the last one pays off if it gains more than
+ * 4/30. */
 static void the_last_is_held_against_the_average(void **state) {
     (void)state;
     const double less[] = {27, 30}, more[] = {25, 30};

@@ -1,6 +1,6 @@
-/* The steps of the LP that a backend supplies (backend/backend.h), against plain loops in double
- * over dense matrices: the point of z, its cliques, mixtures, the bound, y and the next z. With a
- * device, those of the device. */
+/* The LP steps that a backend supplies (backend/backend.h), against plain loops in double over
+ * dense matrices: the point of z, its cliques, mixtures, the bound, y and the next z. With a
+ * device, tests those of the device. */
 #include "toy.h"
 
 #include "backend/make.h"
@@ -25,7 +25,7 @@ struct steps {
     double size; /* of energies and bounds */
     float metric[MOST];
 
-    /* As the oracle has it: y and z are read after each step, so that errors do not add up. */
+    /* The oracle's y and z are read back after each step, so that errors do not accumulate. */
     float y[MOST * ROW], z[MOST * ROW];
     double dual[DUALS][MOST][LABELS]; /* A alpha + v */
 };
@@ -101,7 +101,7 @@ static void mix(struct steps *s, int into, int from, double weight) {
             s->dual[into][a][i] += weight * (s->dual[from][a][i] - s->dual[into][a][i]);
 }
 
-/* The bound of best + t (to - best), without what roundings take off. */
+/* The bound of best + t (to - best), before subtracting rounding error. */
 static double bound_at(const struct steps *s, int to, double t) {
     const struct toy *toy = s->toy;
     double bound = 0;
@@ -124,9 +124,9 @@ static void assert_near(double one, double other, double tolerance) {
         fail_msg("%.9g and %.9g differ by more than %g", one, other, tolerance);
 }
 
-/* Best goes up to where its bound falls, to a multiple of 1/128: no other such point of the way is
- * better by more than the bound changes between two of them. What it claims is what it proves, less
- * roundings: never more. */
+/* Best moves until its bound falls, to a multiple of 1/128: no other such point on the segment is
+ * better by more than the bound changes between two of them. The claimed bound is what the point
+ * proves minus rounding error, never more. */
 static void check_improvement(struct steps *s, int to, double weight, double claimed) {
     const double size = s->size, found = bound_at(s, to, weight);
     assert_true(weight >= 0 && weight <= 1 && weight * 128 == floor(weight * 128));
@@ -147,7 +147,7 @@ static void project_row(double *row, size_t labels) {
         row[i] = fmax(0, row[i] - theta);
 }
 
-/* K x of all kernels with their diagonals, which the toy's matrices do not have. */
+/* K x of all kernels including the diagonal, which the toy's matrices omit. */
 static double filter(const struct steps *s, double x[MOST][LABELS], size_t a, size_t i) {
     const struct toy *toy = s->toy;
     double sum = s->space.sums[a] * x[a][i];
@@ -157,7 +157,7 @@ static double filter(const struct steps *s, double x[MOST][LABELS], size_t a, si
     return sum;
 }
 
-/* The same with the means over cliques. */
+/* The same plus the means over cliques. */
 static double filter_all(const struct steps *s, double x[MOST][LABELS], size_t a, size_t i) {
     const struct toy *toy = s->toy;
     double sum = filter(s, x, a, i);
@@ -174,7 +174,7 @@ static double filter_all(const struct steps *s, double x[MOST][LABELS], size_t a
     return sum;
 }
 
-/* Inner steps of plain loops from y = P(base), and the decreases of the majorant at w. */
+/* Inner steps by plain loops from y = P(base), and the decreases of the majorant at w. */
 static void step_inside(const struct steps *s, const float *z,
                         const struct dcrf_backend_advance *how, double base[MOST][LABELS],
                         double y[MOST][LABELS], double *decrease) {
@@ -207,7 +207,7 @@ static void step_inside(const struct steps *s, const float *z,
     }
 }
 
-/* Floats round a few times, relative to 1 and to the step's length times the row sum. */
+/* A few float roundings, relative to 1 and to the step length times the row sum. */
 static void check_descent(const struct steps *s, const float *before_y, const float *before_z,
                           const struct dcrf_backend_advance *how,
                           const struct dcrf_backend_advanced *done) {
@@ -242,7 +242,7 @@ static void check_descent(const struct steps *s, const float *before_y, const fl
 
 /* ---- the steps ------------------------------------------------------------------------------ */
 
-/* At a labelling with some of the first labels. */
+/* Starts at a random labelling with the first labels only. */
 static void begin(struct steps *s, const struct toy *toy, size_t first, uint64_t seed) {
     uint16_t labels[MOST];
     double bound;
@@ -282,7 +282,7 @@ static bool step(struct steps *s, size_t number, double epsilon) {
                                        .has_average = number > 0,
                                        .epsilon = epsilon,
                                        .beta = 0.9f,
-                                       /* labels that share a column get none */
+                                       /* no inner steps for labels that share a column */
                                        .inner_steps = toy->labels < 5 && number % 4 == 3 ? 3 : 0};
     struct dcrf_backend_advanced done;
     float y[MOST * ROW], z[MOST * ROW];
@@ -320,7 +320,7 @@ static void steps_are_those_of_plain_loops(void **state) {
     (void)state;
     size_t uphill = 0, downhill = 0;
     for (uint64_t seed = 0; seed < 48; seed++) {
-        /* Few; or many, of which the most are not in use at first, or never. */
+        /* Few labels, or many of which most are unused at first, or always. */
         const size_t labels = seed < 16 ? 2 + seed % 3 : 9 + 5 * (seed % 3);
         static const double strengths[] = {0.05, 0.3, 2};
         struct toy toy = new_toy(seed, 6 + seed % 7, labels, seed % 2 * 3, strengths[seed % 3],

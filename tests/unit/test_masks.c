@@ -1,5 +1,5 @@
-/* Energies of rough label maps: distances and moves against naive ones, and what must hold for maps
- * of every kind. */
+/* Energies of rough label maps: distances and moves against naive ones, and properties that hold
+ * for maps of every kind. */
 #include "unit.h"
 
 #include "scribble/distance.h"
@@ -42,7 +42,7 @@ static void test_distances(void **state) {
             map[a] = (a * 7919 + 13) % 23 < 2;
         assert_true(dcrf_distance_lines_init(&lines, &grids[g], NULL));
         dcrf_distances_to(&grids[g], map, 1, &lines, NULL, found);
-        for (size_t a = 0; a < count; a++) /* roundings of floats */
+        for (size_t a = 0; a < count; a++) /* float rounding */
             assert_true(fabs((double)found[a] - naive_distance(&grids[g], map, 1, a)) < 1e-5);
         dcrf_distances_to(&grids[g], map, 5, &lines, NULL, found);
         assert_true(isinf(found[0]) && isinf(found[count - 1]));
@@ -64,7 +64,7 @@ static uint8_t noise(size_t a) {
     return (uint8_t)((a * 2654435761u >> 8) % 17);
 }
 
-/* A bright disc on a dark ground, and a map with a disc of another radius. `label`: that of the
+/* A bright disc on a dark background, and a map with a disc of another radius. `label`: that of the
  * disc. */
 static struct scene make_scene(size_t side, size_t depth, size_t labels, double radius,
                                double rough_radius) {
@@ -125,7 +125,7 @@ static double wrong_share(const struct scene *s, const int32_t *labels) {
     return (double)wrong / (double)s->pixels;
 }
 
-/* Too large or too small by 1.5 % of the side, six units: the energies know. */
+/* Too large or too small by 1.5 % of the side, six units: the energies correct this. */
 static void expect_found(size_t side, size_t depth, size_t labels, double rough_radius) {
     struct scene s = make_scene(side, depth, labels, 0.25, rough_radius);
     dcrf_mask_info info;
@@ -166,7 +166,7 @@ static double naive_information(const struct dcrf_mask_colours *colours, const i
     return most;
 }
 
-/* `overlap`: of ten pixels of label 1, so many have the colour of label 0. */
+/* `overlap`: how many of ten pixels of label 1 have the colour of label 0. */
 static double information_of(size_t overlap) {
     enum { SIDE = 30, COUNT = SIDE * SIDE };
     const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
@@ -208,12 +208,12 @@ static void test_information(void **state) {
 }
 
 /* The offset is a factor times the median depth, the spread sqrt(pi / 2) times the mean distance
- * from that median. */
+ * from the median. */
 static void test_offset_and_spread(void **state) {
     (void)state;
     enum { WIDTH = 40, HEIGHT = 4 };
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
-    const size_t ends[HEIGHT] = {18, 20, 23, 23}; /* of label 0, which the map ends at 20 */
+    const size_t ends[HEIGHT] = {18, 20, 23, 23}; /* of label 0; at 20 in the map */
     int32_t map[WIDTH * HEIGHT], labelling[WIDTH * HEIGHT];
     struct dcrf_mask_border border;
     for (size_t a = 0; a < WIDTH * HEIGHT; a++) {
@@ -233,7 +233,7 @@ static void test_offset_and_spread(void **state) {
                                    dcrf_mask_border_depth(&border, next, 1)) /
                                   2;
         }
-    for (size_t i = 0; i < count; i++) /* the simplest of sorts */
+    for (size_t i = 0; i < count; i++) /* the simplest sort */
         for (size_t k = i + 1; k < count; k++)
             if (depths[k] < depths[i]) {
                 const double less = depths[k];
@@ -245,7 +245,7 @@ static void test_offset_and_spread(void **state) {
         sum += fabs(depths[i] - middle);
     assert_true(fabs(border.offset[1] - 1.5 * middle) < 1e-6);
     assert_true(fabs(border.spread[1] - sqrt(acos(-1) / 2) * sum / (double)count) < 1e-6);
-    dcrf_mask_border_measure(&border, map, 1, 100); /* a map is where it is */
+    dcrf_mask_border_measure(&border, map, 1, 100); /* the map itself has no offset */
     assert_true(border.offset[0] == 0 && border.offset[1] == 0 && border.spread[1] == 0);
     dcrf_mask_border_clear(&border);
 }
@@ -258,7 +258,7 @@ static size_t changes_of(struct scene *s) {
     return changed;
 }
 
-/* A map that is right stays, and so does one whose image tells nothing about it. */
+/* A correct map is kept, and so is one that the image says nothing about. */
 static void test_no_harm(void **state) {
     (void)state;
     struct scene right = make_scene(120, 1, 2, 0.3, 0.3), blind = make_scene(120, 1, 2, 0.3, 0.3);
@@ -270,7 +270,7 @@ static void test_no_harm(void **state) {
     free_scene(&blind);
 }
 
-/* Where the map knows little, no pixel that it knows is near a border: colours are trusted. */
+/* If the map is mostly unknown, no known pixel is near a border: colours are trusted. */
 static void test_wide_trimap(void **state) {
     (void)state;
     struct scene s = make_scene(120, 1, 2, 0.3, 0.15), far = make_scene(120, 1, 2, 0.3, 0.45);
@@ -294,11 +294,11 @@ static void test_size_does_not_matter(void **state) {
     assert_int_equal(find_energies(&small, 1, NULL, &first), DCRF_OK);
     assert_int_equal(find_energies(&large, 1, NULL, &second), DCRF_OK);
     assert_true(fabs(second.unit / first.unit - 2) < 1e-9);
-    assert_true(fabs(second.offset / first.offset - 2) < 0.4); /* a pixel is half as large */
+    assert_true(fabs(second.offset / first.offset - 2) < 0.4); /* pixels are half as large */
     for (size_t y = 0; y < 300; y++)
         for (size_t x = 0; x < 300; x++)
             differing += cheapest(&large, y * 300 + x) != cheapest(&small, y / 2 * 150 + x / 2);
-    assert_true(differing < 700); /* within a pixel of the small one of a border of 471 */
+    assert_true(differing < 700); /* within one small pixel of a border of 471 */
     free_scene(&small);
     free_scene(&large);
 }

@@ -116,7 +116,7 @@ static double distance(dcrf_solver *solver, const struct naive *naive) {
     return largest;
 }
 
-/* Every update, and the free energy of the iterate before it. */
+/* Every update, and the free energy of the previous iterate. */
 static void updates_are_those_of_the_naive_one(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -132,7 +132,7 @@ static void updates_are_those_of_the_naive_one(void **state) {
             dcrf_solver_get_info(solver, &info);
             assert_true(fabs(info.objective - free_energy) <= 1e-4);
             naive_update(&naive[k % 2], &naive[(k + 1) % 2]);
-            /* Float messages of size up to 20 lose 1e-6; a few updates multiply that. */
+            /* Float messages of size up to 20 lose 1e-6; a few updates amplify that. */
             assert_true(distance(solver, &naive[(k + 1) % 2]) <= 1e-4);
         }
         dcrf_solver_free(&solver);
@@ -165,7 +165,7 @@ static void limits_are_fixed_points(void **state) {
     }
 }
 
-/* Variables that want to differ flip all together when they are updated at once. */
+/* Variables that prefer to differ all flip together when updated simultaneously. */
 static void damping_ends_oscillation(void **state) {
     (void)state;
     enum { VARIABLES = 20, LABELS = 2 };
@@ -196,7 +196,7 @@ static void damping_ends_oscillation(void **state) {
     dcrf_solver_free(&solver);
     solver = new_solver(&toy, DCRF_DAMPING_AUTO);
     assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_STATIONARY);
-    /* All alike: q_0 = sigmoid(0.5 - 2 * 19 (2 q_0 - 1)), by bisection. */
+    /* All variables are alike: q_0 = sigmoid(0.5 - 2 * 19 (2 q_0 - 1)), by bisection. */
     double low = 0, high = 1;
     for (int k = 0; k < 60; k++) {
         const double q = (low + high) / 2;
@@ -213,7 +213,7 @@ static void damping_ends_oscillation(void **state) {
     dcrf_model_free(&model);
 }
 
-/* One clique of 10,000: products of 1e-40000 on the way, and of 0.9 at the end. */
+/* One clique of 10,000: intermediate products of 1e-40000, and of 0.9 at the end. */
 static void a_large_clique_neither_under_nor_overflows(void **state) {
     (void)state;
     enum { VARIABLES = 10000, LABELS = 3 };
@@ -266,7 +266,7 @@ static void a_large_clique_neither_under_nor_overflows(void **state) {
     free(map);
 }
 
-/* Unary energies of a size that leaves nothing of an exponential: still distributions. */
+/* Unary energies so large that exponentials vanish: still distributions. */
 static void enormous_unaries_are_survived(void **state) {
     (void)state;
     enum { VARIABLES = 6, LABELS = 5 };
@@ -351,8 +351,8 @@ static void apply(const struct softmax_case *c, const struct dcrf_dsp *dsp, doub
     dsp->softmax(&softmax, 0, c->rows, sums);
 }
 
-/* The argument of the exponential has an error of a rounding of s (up to 2 * 6 * range), which the
- * exponential multiplies; the exponential itself is good to 2 ulp (1.2e-7 each). */
+/* The argument of the exponential has the error of one rounding of s (up to 2 * 6 * range), which
+ * the exponential amplifies; the exponential itself is good to 2 ulp (1.2e-7 each). */
 static void softmax_agrees_with_plain_c(void **state) {
     (void)state;
     const dcrf_cpu cpus[] = {DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512, DCRF_CPU_SIMD128};
@@ -360,7 +360,7 @@ static void softmax_agrees_with_plain_c(void **state) {
         const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
         if (!dsp)
             continue;
-        /* Beyond 512 labels a row is too long for the stack. */
+        /* Rows of more than 512 labels do not fit on the stack. */
         for (size_t labels = 1; labels <= 1200; labels += labels < 70 ? 1 : 221)
             for (size_t wide = 0; wide < 2; wide++) {
                 const float range = wide ? 60 : 3;

@@ -1,5 +1,5 @@
-/* Distances between labels as cuts: what is stored is what was asked for, by sums over all pairs of
- * labels that share no code with it. */
+/* Distances between labels as cuts: what is stored matches the request, by independent sums over
+ * all pairs of labels. */
 #include "unit.h"
 
 #include "core/rng.h"
@@ -23,7 +23,7 @@ static dcrf_model *new_model(size_t labels) {
     return model;
 }
 
-/* mu as the model has it, Potts included. */
+/* mu as the model stores it, Potts included. */
 static double mu_of(const dcrf_model *model, size_t i, size_t j) {
     const struct dcrf_model_kernel *kernel = &model->kernels[0];
     return (double)kernel->compatibility_values[i * model->labels + j];
@@ -56,8 +56,7 @@ static void compare_cuts(const dcrf_model *model) {
             for (size_t c = 0; c < cuts->count; c++)
                 if (sets[c * labels + i] != sets[c * labels + j])
                     distance += (long double)cuts->lengths[c];
-            assert_true(distance <=
-                        (long double)mu_of(model, i, j)); /* never above: no tolerance */
+            assert_true(distance <= (long double)mu_of(model, i, j)); /* no tolerance above */
             assert_true((double)distance >= mu_of(model, i, j) * (1 - 2e-7));
             sum += mu_of(model, i, j) * (double)row[j];
         }
@@ -142,7 +141,7 @@ static void test_trees(void **state) {
             for (size_t j = 0; j < labels; j++)
                 assert_near(mu_of(model, i, j), way[i][j], round % 2 ? 0 : 2e-6);
         compare_cuts(model);
-        /* Subtrees stand together. */
+        /* Subtrees are contiguous. */
         for (size_t c = 0; c < model->kernels[0].cuts->count; c++)
             assert_true(
                 model->kernels[0].cuts->offsets[c + 1] - model->kernels[0].cuts->offsets[c] <= 2);
@@ -178,7 +177,7 @@ static void test_cuts(void **state) {
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 
-/* Cuts are below the matrix, and how much they leave out is what is said. */
+/* The cuts are below the matrix, and the reported loss is right. */
 static double check_below(const float *matrix, size_t labels, size_t *count) {
     struct dcrf_cuts *cuts;
     double left_out, largest = 0;
@@ -210,7 +209,7 @@ static void test_matrices(void **state) {
     float matrix[MOST_LABELS * MOST_LABELS];
     size_t count;
     for (int round = 0; round < 80; round++) {
-        /* Points in a space with the L1 norm: all cuts are enough. */
+        /* Points in an L1 space: the cuts are exact. */
         const size_t labels = 2 + (size_t)round % 9;
         double point[MOST_LABELS][3];
         for (size_t i = 0; i < labels; i++)
@@ -223,14 +222,14 @@ static void test_matrices(void **state) {
                     matrix[i * labels + j] += (float)fabs(point[i][d] - point[j][d]);
             }
         assert_true(check_below(matrix, labels, &count) < 1e-7);
-        /* Any other matrix is approached from below. */
+        /* Any other matrix is approximated from below. */
         for (size_t i = 0; i < labels; i++)
             for (size_t j = 0; j < i; j++)
                 matrix[i * labels + j] = matrix[j * labels + i] =
                     (float)(dcrf_rng_uniform(&rng) < 0.2 ? 0 : dcrf_rng_uniform(&rng));
         check_below(matrix, labels, &count);
     }
-    /* Concave functions of the difference are sums of runs: 40 labels in no time. */
+    /* Concave functions of the difference are sums of runs: fast even for many labels. */
     for (size_t labels = 11; labels <= 60; labels += 7) {
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] = (float)sqrt(fabs((double)(k / labels) - (double)(k % labels)));
@@ -239,7 +238,7 @@ static void test_matrices(void **state) {
             matrix[k] = fminf(4, fabsf((float)(k / labels) - (float)(k % labels)));
         assert_true(check_below(matrix, labels, &count) == 0);
         assert_int_equal(count, labels + 3);
-        /* Squares are no distance: what can be had of them is that between neighbours. */
+        /* Squares are not a distance: only that between neighbours is representable. */
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] *= matrix[k];
         const double left_out = check_below(matrix, labels, &count);
@@ -247,8 +246,8 @@ static void test_matrices(void **state) {
     }
 }
 
-/* A square of unit sides and no shortcut across (distance 3): the best cuts are its sides, which
- * make 2 of the 3. */
+/* A square with unit sides and no shortcut across (distance 3): the best cuts are its sides, which
+ * give 2 of the 3. */
 static void test_best_below(void **state) {
     (void)state;
     const float square[] = {0, 1, 3, 1, 1, 0, 1, 3, 3, 1, 0, 1, 1, 3, 1, 0};
@@ -281,7 +280,7 @@ static void solve(dcrf_model *model, dcrf_method method, float *marginals, dcrf_
     dcrf_workspace_free(&workspace);
 }
 
-/* A matrix, and the same by its cuts: mean field and QP find the same. */
+/* A matrix and the same one as cuts: mean field and QP find the same. */
 static void test_methods(void **state) {
     (void)state;
     enum { LABELS = 9, VARIABLES = 12 };
@@ -364,7 +363,7 @@ static void test_refusals(void **state) {
     dcrf_model_free(&model);
 }
 
-/* What the LP cannot take it names. */
+/* The LP names what it does not support. */
 static void test_matrices_of_the_lp(void **state) {
     (void)state;
     const float negative[] = {0, -1, -1, 0}, diagonal[] = {1, 1, 1, 1}, vector[] = {1, 2};

@@ -1,6 +1,6 @@
-/* The LP's bound for distances between labels is never above the optimum (oracle/metric_toy.h): not
- * by a rounding, not by anything. No comparison here has a tolerance in the direction that matters.
- * Of a tight model the bound of the right point, computed without error, is the optimum, and one
+/* The LP's bound for distances between labels is never above the optimum (oracle/metric_toy.h), not
+ * even by a rounding error. No comparison here has a tolerance in the direction that matters. For a
+ * tight model the bound of the right point, computed without error, is the optimum, and a bound
  * that rounds the wrong way is above it. */
 #include "unit.h"
 
@@ -61,7 +61,7 @@ static void check(uint64_t seed, bool is_tight, bool has_cliques, struct tally *
     if (!((long double)found.bound <= optimum))
         fail_msg("model %zu: the bound is above the optimum by %Lg", (size_t)seed,
                  (long double)found.bound - optimum);
-    /* The energy that is said is not below that of the labelling. */
+    /* The reported energy is not below that of the labelling. */
     const long double energy = metric_toy_energy(&p, found.labels);
     assert_true((long double)found.energy >= energy);
     assert_true((double)((long double)found.energy - energy) <= 1e-5 * (1 + fabs((double)energy)));
@@ -69,7 +69,7 @@ static void check(uint64_t seed, bool is_tight, bool has_cliques, struct tally *
         check_certify(&p, best, optimum);
     tally->models++;
     tally->optimal += energy <= optimum + 1e-6L * fabsl(optimum);
-    long double scale = 0; /* of a tight model the optimum is about zero */
+    long double scale = 0; /* the optimum of a tight model is about zero */
     for (size_t k = 0; k < p.variables * p.labels; k++)
         scale += fabsl((long double)p.unary[k]) / (long double)p.labels;
     tally->close += optimum - (long double)found.bound <= (is_tight ? 1e-5L : 0.01L) * scale;
@@ -81,7 +81,7 @@ static void test_random(void **state) {
     struct tally tally = {0};
     for (uint64_t seed = 0; seed < 400; seed++)
         check(seed, false, seed % 2 == 1, &tally);
-    /* A bound of minus infinity would pass too: most are near, and most labellings optimal. */
+    /* A bound of minus infinity would pass too: most must be close, and most labellings optimal. */
     assert_true(tally.close >= tally.models / 2);
     assert_true(tally.optimal >= tally.models * 9 / 10);
 }

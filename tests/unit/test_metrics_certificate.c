@@ -1,5 +1,5 @@
 /* Certificates of models with distances between labels: what the check accepts is true by
- * enumeration (oracle/metric_toy.h), and cuts that were changed are refused. */
+ * enumeration (oracle/metric_toy.h), and modified cuts are refused. */
 #include "unit.h"
 
 #include "core/memory.h"
@@ -15,7 +15,7 @@ struct certificate {
     size_t size;
 };
 
-/* The run's own certificate, to be released. */
+/* The run's own certificate; release it. */
 static struct certificate certify(const struct metric_toy *toy) {
     dcrf_solver *solver;
     dcrf_settings settings;
@@ -140,13 +140,13 @@ static void test_certificates(void **state) {
         }
         metric_toy_clear(&toy);
     }
-    /* A check that finds nothing would pass too. */
+    /* A check that accepts nothing would pass too. */
     assert_true(models >= 100);
     assert_true(close >= models / 2);
     assert_true(proven >= models / 3);
 }
 
-/* Kernels with different distances: refused before the run. */
+/* Kernels with different distances are refused before the run. */
 static void test_two_distances(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_1d(4);
