@@ -330,7 +330,7 @@ typedef struct dcrf_backend_compat dcrf_backend_compat;
  * at place p is numbers[(p / lanes * labels + i) * lanes + p % lanes]. */
 struct dcrf_backend_places {
     const float *numbers;
-    size_t lanes;          /* if it is the number of variables: planes */
+    size_t lanes;          /* equal to the number of variables: planes */
     const uint32_t *order; /* the variable of each place; NULL: places are variables */
 };
 
@@ -345,8 +345,7 @@ struct dcrf_backend_compat_run {
     void *user;
 };
 
-/* The model of dcrf/densecrf.h, whose message is the field of its groups. It keeps its device open.
- */
+/* The model of dcrf/densecrf.h, whose message is the field of its groups. Keeps its device open. */
 struct dcrf_backend_compat_methods {
     /* The lattice blurred in one direction, as in dcrf/densecrf.h, for features in single
      * precision; `has_origin`: it always includes the simplex of the zero feature vector.

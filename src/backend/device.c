@@ -95,7 +95,7 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
 
 #endif
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- available devices ---------------------------------------------------------------------- */
 
 dcrf_status dcrf_device_count(size_t *count, dcrf_error *error) {
     if (!count)

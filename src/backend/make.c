@@ -11,7 +11,7 @@ struct description {
     struct dcrf_backend_group *groups;
     dcrf_operator **operators; /* of all groups */
     double *weights;
-    float *compatibilities; /* one matrix per group; NULL where all kernels are Potts */
+    float *compatibilities; /* one matrix per group; NULL if all kernels are Potts */
 };
 
 static void clear(struct description *description) {

@@ -104,8 +104,7 @@ static void find_curvatures(const struct metric *m, size_t from, double *curvatu
     }
 }
 
-/* The label with the largest derivative among those with mass, and the smallest derivative of all.
- */
+/* The label with the largest derivative among those with mass, and the smallest derivative. */
 static size_t find_giver(const double *y, const double *h, size_t labels, double *lowest) {
     size_t giver = labels;
     *lowest = h[0];

@@ -265,8 +265,7 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
     best->roundings = candidate->roundings;
 }
 
-/* Bisections of the interval that contains the maximum; the bound is flat there, so few are enough.
- */
+/* Bisections of the interval that contains the maximum: few, since the bound is flat there. */
 #define HALVINGS 7
 
 /* The slope of the bound includes that of the subtracted rounding error: a point from a more

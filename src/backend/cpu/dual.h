@@ -28,9 +28,7 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_clear(struct dcrf_dual *dual);
 
-/* The bound after subtracting a bound on the rounding error: never above the energy of any
- * labelling.
- */
+/* The lower bound, after subtracting a bound on the rounding error: valid for every labelling. */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 
 /* possible[i] = 0 for every label of the variable whose reduced cost exceeds the smallest by more

@@ -162,7 +162,7 @@ static dcrf_status step(dcrf_backend_flow *flow, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* ---- what it promises ----------------------------------------------------------------------- */
+/* ---- the predicted bound -------------------------------------------------------------------- */
 
 /* The smallest and the largest u of each label among some variables. */
 static void find_range(void *context, size_t begin, size_t end, size_t worker) {
@@ -200,7 +200,7 @@ static void measure_spread(dcrf_backend_flow *flow) {
     }
 }
 
-/* The bound from the recursion's residual: the reduced cost is phi - scale (phi - mean - residual).
+/* The bound from the recursion's residual; reduced costs are phi - scale (phi - mean - residual).
  */
 static double estimate_rows(void *context, size_t begin, size_t end) {
     const dcrf_backend_flow *flow = context;

@@ -48,7 +48,7 @@ void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
     *filter = (struct dcrf_pair_filter){0};
 }
 
-/* ---- labels that are alive ------------------------------------------------------------------ */
+/* ---- live columns --------------------------------------------------------------------------- */
 
 struct pack_context {
     struct dcrf_pair_filter *filter;
