@@ -42,7 +42,7 @@ struct flow {
     dcrf_backend_flow *gradients;
 };
 
-/* ---- what it proves ------------------------------------------------------------------------- */
+/* ---- the proof ------------------------------------------------------------------------------ */
 
 /* The current labels: `count` channels of doubles per variable. */
 struct claim {
