@@ -76,7 +76,7 @@ static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
     return status;
 }
 
-/* ---- here ----------------------------------------------------------------------------------- */
+/* ---- on the CPU ----------------------------------------------------------------------------- */
 
 struct here {
     float *energies; /* computed from probabilities or logits */
@@ -213,7 +213,7 @@ static dcrf_status run_here(dcrf_workspace *workspace, const dcrf_arrays *arrays
     return status;
 }
 
-/* ---- many ------------------------------------------------------------------------------------ */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 /* The most floats in the marginals of a batch: beyond this, launches are long enough, and memory is
  * limited. And the most pictures: they are an axis of the CUDA grid. */

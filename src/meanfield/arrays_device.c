@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- where arrays are ------------------------------------------------------------------------ */
+/* ---- checks and copies ----------------------------------------------------------------------- */
 
 struct axis {
     size_t count;
@@ -69,8 +69,7 @@ static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view
     return DCRF_OK;
 }
 
-/* Copy an image from the device to the host, for operators that are planned with the host's help.
- */
+/* Copy an image from the device, for operators that are planned with the host's help. */
 static dcrf_status bring_image(const struct dcrf_device *device, const dcrf_grid *grid,
                                dcrf_view *view, void **copy, dcrf_error *error) {
     size_t bytes = dcrf_type_bytes(view->type) * view->channels;
