@@ -11,8 +11,7 @@
 
 /* Below this, one pass over all pairs costs no more than one through a lattice. */
 #define LEAST_VARIABLES 2048
-/* The gap. The exact operators, which evaluate the labelling afterwards, differ by more than this.
- */
+/* The target gap: the exact operators, by which the labelling is measured later, differ by more. */
 #define GOOD_ENOUGH 2e-4
 /* The fraction of a time limit that this stage may take. */
 #define TIME_PART 0.3

@@ -432,8 +432,7 @@ static dcrf_status or_end(dcrf_solver *solver, dcrf_status status) {
                                                                                          : DCRF_OK;
 }
 
-/* If another labelling's energy in float is below the best one in double, replace it by the best.
- */
+/* If another labelling's energy in float is below the best in double, replace it by the latter. */
 static void not_below(const dcrf_energy *best, dcrf_energy *other) {
     if (other->total < best->total)
         *other = *best;

@@ -14,7 +14,7 @@ struct dcrf_stop {
     double began_s;            /* dcrf_time_s() when the run began */
     double deadline_s;         /* when it must end; infinite: no limit */
     double reserve_s;          /* the part of the time limit not available to the iterations */
-    bool is_cancelled;         /* by a callback, in this run */
+    bool is_cancelled;         /* by a callback or the workspace, in this run */
     struct dcrf_interrupt interrupt; /* dcrf_stop_is_due, for code that does not know solvers */
 };
 

@@ -17,8 +17,7 @@ struct dcrf_trace {
 bool dcrf_trace_init(struct dcrf_trace *trace, size_t iterations);
 void dcrf_trace_clear(struct dcrf_trace *trace);
 
-/* When the room is used up, every second moment is dropped, and from then on half as many are kept.
- */
+/* When the room is used up, drop every second moment, and keep half as many from then on. */
 void dcrf_trace_add(struct dcrf_trace *trace, const dcrf_moment *moment);
 
 #endif
