@@ -70,8 +70,8 @@ static dcrf_status check_offsets_and_costs(size_t count, const size_t *offsets, 
     return DCRF_OK;
 }
 
-/* owner: one number per variable, its clique plus one; zero at first. Stops at the latest
- * with the first member too many, so nothing is read that a wrong offset points to far away. */
+/* owner: one number per variable, its clique plus one; initially zero. Stops no later than at the
+ * first surplus member, so that a wrong offset cannot cause reads far out of range. */
 static dcrf_status check_members(size_t count, const size_t *offsets, const size_t *members,
                                  size_t variables, uint32_t *owner, dcrf_error *error) {
     for (size_t p = 0; p < count; p++)
@@ -149,8 +149,8 @@ static int compare_places(const void *left_pointer, const void *right_pointer) {
     return left->variable < right->variable ? -1 : left->variable > right->variable;
 }
 
-/* The places of all variables that are in a region, in the order of regions and then of variables.
- * Returns their number. */
+/* The places of all variables that are in a region, sorted by region and then by variable. Returns
+ * their number. */
 static size_t sort_places(const int32_t *regions, size_t variables, struct place *places) {
     size_t count = 0;
     for (size_t a = 0; a < variables; a++)
@@ -211,7 +211,7 @@ dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, d
 
 /* ---- costs ---------------------------------------------------------------------------------- */
 
-/* Two passes, so that the variance of bright but even colours does not cancel. */
+/* Two passes, so that nothing cancels in the variance of bright but uniform colours. */
 static double colour_variance(const uint32_t *members, size_t count, const float *colours,
                               size_t channels) {
     double variance = 0;

@@ -22,7 +22,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Farther from every colour than any range bandwidth, and its square is still a float. */
+/* Farther from every colour than any range bandwidth, with a square that is still a finite
+ * float. */
 #define FAR_COLOUR 1e9f
 
 static const double xyz_from_rgb[3][3] = {{0.4124564, 0.3575761, 0.1804375},
@@ -86,7 +87,7 @@ struct conversion {
     const float *samples;
     size_t channels;
     enum dcrf_colour_space space;
-    double of_integer[256]; /* linear intensities of what 8-bit images hold */
+    double of_integer[256]; /* linear intensities of 8-bit values */
 };
 
 static double look_up(const struct conversion *c, float value) {

@@ -3,19 +3,18 @@
  *   max sum_{i < j} d(i, j)   such that   d(i, j) <= mu(i, j),   length_c >= 0
  *
  * over candidate cuts: a linear program whose origin is feasible, so the plain simplex method
- * solves it, and may stop at any time. Where mu is an L1 distance and the candidates suffice, d =
- * mu.
+ * solves it, and may stop at any time. If mu is an L1 distance and the candidates suffice, d = mu.
  *
- * Up to ALL_CUTS labels the candidates are all 2^(M - 1) - 1 cuts. With more labels, first those
- * between two runs of labels on a circle: they are as many as there are pairs, and the lengths that
- * reproduce mu are known (Bandelt and Dress, "A canonical decomposition theory for metrics on a
- * finite set", 1992):
+ * Up to ALL_CUTS labels the candidates are all 2^(M - 1) - 1 cuts. With more labels, the cuts
+ * between two runs of labels on a circle come first: there are as many of them as pairs, and the
+ * lengths that reproduce mu are known (Bandelt and Dress, "A canonical decomposition theory for
+ * metrics on a finite set", 1992):
  *
  *   length of {i + 1 .. j} = ( mu(i, j) + mu(i + 1, j + 1) - mu(i, j + 1) - mu(i + 1, j) ) / 2.
  *
- * Ordered labels, truncated or not, and any concave function of |i - j| have lengths that are not
- * negative. Otherwise the candidates are these cuts and the pairs of labels, and beyond
- * MOST_PROGRAM_LABELS these cuts alone, each made as long as the ones before it allow. */
+ * Ordered labels, truncated or not, and any concave function of |i - j| have nonnegative lengths.
+ * Otherwise the candidates are these cuts and the pairs of labels, and beyond MOST_PROGRAM_LABELS
+ * these cuts alone, each given half of the length that the ones before it allow. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/cuts.h"
@@ -26,7 +25,7 @@
 #define ALL_CUTS 10
 #define MOST_PROGRAM_LABELS 36
 #define MOST_GREEDY_LABELS 256
-/* Of the largest entry: what rounding makes of a length that is zero. */
+/* Relative to the largest entry: a length that is zero up to rounding error. */
 #define NEGLIGIBLE 1e-9
 
 struct search {
@@ -82,8 +81,8 @@ static bool are_runs_enough(const struct search *s) {
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
-/* A tableau with the rows of the pairs and one of the objective, and the columns of the candidates
- * and one of the right-hand side; rows and columns change places as variables enter and leave. */
+/* A tableau with one row per pair and one for the objective, one column per candidate and one for
+ * the right-hand side; rows and columns swap as variables enter and leave. */
 struct program {
     size_t rows, columns;
     double *cells;
@@ -118,8 +117,8 @@ static bool make_program(const struct search *s, struct program *p) {
     return true;
 }
 
-/* The column that gains most, or none (`columns`). While moves gain nothing the one of the lowest
- * number is taken, in rows too: then they do not go round in a circle (Bland 1977). */
+/* The column that gains most, or `columns` if none does. While moves gain nothing, the lowest
+ * number is taken, in rows too, which prevents cycling (Bland 1977). */
 static size_t choose_column(const struct program *p, bool is_stuck) {
     size_t best = p->columns;
     double least = -1e-9;
@@ -134,8 +133,8 @@ static size_t choose_column(const struct program *p, bool is_stuck) {
     return best;
 }
 
-/* The row that ends the move along a column, and how far that is. Of equal ones the one with the
- * largest pivot. */
+/* The row that limits the move along a column, and how far the move goes. Ties go to the largest
+ * pivot. */
 static size_t choose_row(const struct program *p, size_t column, bool is_stuck, double *step) {
     size_t best = p->rows;
     *step = INFINITY;
@@ -171,7 +170,7 @@ static void exchange(struct program *p, size_t row, size_t column) {
     p->free[column] = variable;
 }
 
-/* Any end will do: the number of moves is limited. */
+/* Stopping early is fine: the number of moves is limited. */
 static dcrf_status solve_program(struct search *s, dcrf_error *error) {
     struct program p = {0};
     const bool is_made = make_program(s, &p);
@@ -196,7 +195,7 @@ static dcrf_status solve_program(struct search *s, dcrf_error *error) {
     return is_made ? DCRF_OK : dcrf_fail_memory(error, "the cuts of a matrix");
 }
 
-/* Shorter cuts first: they tell the fewest pairs apart. */
+/* Smaller sets first: they separate the fewest pairs. */
 static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
     const size_t labels = s->labels;
     double *left = dcrf_allocate(labels * labels, sizeof *left);
@@ -216,7 +215,7 @@ static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
             for (size_t i = 0; i < labels; i++)
                 for (size_t j = 0; j < labels && set[i]; j++)
                     least = set[j] ? least : fmin(least, left[i * labels + j]);
-            /* Half of what is left, but for the last ones: others may need the rest more. */
+            /* Only half of what is left: other cuts may need the rest more. */
             s->lengths[c] = least / 2;
             for (size_t i = 0; i < labels; i++)
                 for (size_t j = 0; j < labels && set[i]; j++)
@@ -231,7 +230,7 @@ static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
 
 /* ---- below ---------------------------------------------------------------------------------- */
 
-/* No cut may be between labels whose entry is zero. */
+/* No cut may separate labels whose entry is zero. */
 static void drop_forbidden(struct search *s) {
     for (size_t c = 0; c < s->count; c++) {
         const uint8_t *set = s->sets + c * s->labels;
@@ -244,7 +243,7 @@ static void drop_forbidden(struct search *s) {
     }
 }
 
-/* Make all lengths shorter by one factor, until d <= mu holds in what is stored. */
+/* Shorten all lengths by one factor, until d <= mu holds as stored. */
 static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, double *left_out,
                                dcrf_error *error) {
     const size_t labels = s->labels;

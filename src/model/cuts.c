@@ -19,7 +19,7 @@ void dcrf_cuts_free(struct dcrf_cuts **cuts) {
     *cuts = NULL;
 }
 
-/* Is the complement the smaller set? Of two halves, that without the first place is taken. */
+/* Is the complement the smaller set? Of two halves, the one without the first place is taken. */
 static bool is_complemented(const uint8_t *set, const uint16_t *order, size_t labels) {
     size_t size = 0;
     for (size_t i = 0; i < labels; i++)
@@ -27,7 +27,7 @@ static bool is_complemented(const uint8_t *set, const uint16_t *order, size_t la
     return 2 * size > labels || (2 * size == labels && set[order[0]]);
 }
 
-/* The runs of a set, written where `runs` is not NULL. Returns how many. */
+/* The runs of a set, written if `runs` is not NULL. Returns their number. */
 static size_t find_runs(const uint8_t *set, const uint16_t *order, size_t labels,
                         struct dcrf_cut_run *runs) {
     const uint8_t held = !is_complemented(set, order, labels);
@@ -51,7 +51,7 @@ static bool is_same(const struct dcrf_cuts *cuts, size_t one, size_t other) {
                   count * sizeof *cuts->runs) == 0;
 }
 
-/* The last cut joins one that is there already. */
+/* Merge the last cut into an equal one, if there is one. */
 static bool join_last(struct dcrf_cuts *cuts) {
     for (size_t c = 0; c + 1 < cuts->count; c++)
         if (is_same(cuts, c, cuts->count - 1)) {
@@ -80,7 +80,8 @@ static void fill(struct dcrf_cuts *cuts, size_t count, const uint8_t *sets, cons
     }
 }
 
-/* A sum of terms that are not negative is off by less than count 2^-53 of itself, twice rounded. */
+/* The relative rounding error of a sum of nonnegative terms is below count 2^-53, less than half of
+ * the 1e-12 added. */
 static void find_reach(struct dcrf_cuts *cuts) {
     double held[DCRF_CUTS_MOST_LABELS + 1] = {0};
     for (size_t c = 0; c < cuts->count; c++) {
@@ -93,8 +94,8 @@ static void find_reach(struct dcrf_cuts *cuts) {
         cuts->reach = fmax(cuts->reach, held[k] * (1 + 1e-12));
 }
 
-/* Power iteration, from a start that is in no invariant subspace of windows or trees. It comes from
- * below: the few percent are for what it has not found. */
+/* Power iteration, from a start that is in no invariant subspace of windows or trees. It converges
+ * from below: the slack covers what it has not reached. */
 #define POWER_STEPS 40
 #define POWER_SLACK 1.05
 
@@ -197,7 +198,7 @@ void dcrf_cuts_columns(const struct dcrf_cuts *cuts, const float *row, float *co
     }
 }
 
-/* A value goes to all places of a run: it is added where the run begins and subtracted where it
+/* Add a value to all places of a run: it is added where the run begins and subtracted where it
  * ends; prefix sums then give every place its value. */
 static inline void spread(const struct dcrf_cuts *cuts, size_t c, double value, double *changes) {
     for (size_t r = cuts->offsets[c]; r < cuts->offsets[c + 1]; r++) {
@@ -218,9 +219,9 @@ void dcrf_cuts_add(const struct dcrf_cuts *cuts, double factor, const double *co
     }
 }
 
-/* Every value is rounded once, is part of at most two sums at each place where a run begins or ends
- * and of all sums over places behind it, and the row may be made in as many steps as there are
- * cuts. All sums are below those of the magnitudes at the ends of all runs. */
+/* Every value is rounded once, enters at most two sums at each place where a run begins or ends and
+ * all prefix sums behind it, and the row may be built in as many steps as there are cuts. All sums
+ * are below the sum of the magnitudes at the ends of all runs. */
 double dcrf_cuts_roundings(const struct dcrf_cuts *cuts) {
     if (!(cuts->reach > 0))
         return 0;
@@ -258,8 +259,8 @@ void dcrf_cuts_sets(const struct dcrf_cuts *cuts, uint8_t *sets) {
 
 /* ---- distances ------------------------------------------------------------------------------ */
 
-/* The sum of the lengths of the cuts between two labels. What an addition loses is found by another
- * one (Knuth); where nothing was lost the sum is exact. */
+/* The sum of the lengths of the cuts between two labels. A second addition recovers what the first
+ * one loses (Knuth); if nothing was lost the sum is exact. */
 static double measure(const uint8_t *one, const uint8_t *other, size_t step,
                       const struct dcrf_cuts *cuts) {
     double sum = 0;

@@ -1,8 +1,8 @@
 /* Distances between labels, as users give them, become cuts and a matrix (dcrf/compatibility.h).
  *
- * Truncated linear: min(|i - j|, T) is the sum of the windows of T consecutive labels, those that
- * stick out at the ends too, of the length 1/2: T - |i - j| of the T windows that hold i hold j as
- * well. Where T lies between two whole numbers it is the mixture of both. */
+ * Truncated linear: min(|i - j|, T) is the sum of the windows of T consecutive labels, including
+ * those that extend past the ends, each of length 1/2: T - |i - j| of the T windows that hold i
+ * hold j as well. A fractional T is the mixture of the two integers around it. */
 #include <dcrf/compatibility.h>
 
 #include "core/error.h"
@@ -70,8 +70,7 @@ static dcrf_status take(dcrf_model *model, size_t kernel, size_t count, const ui
 
 /* ---- ordered labels ------------------------------------------------------------------------- */
 
-/* Windows of `width` labels: the one that ends with label `last`, which may be beyond the others.
- */
+/* The window of `width` labels that ends with label `last`, which may be past the last label. */
 static void fill_window(uint8_t *set, size_t labels, size_t last, size_t width) {
     for (size_t i = 0; i < labels; i++)
         set[i] = i <= last && last - i < width;
@@ -88,7 +87,7 @@ dcrf_status dcrf_model_set_linear(dcrf_model *model, size_t kernel, double trunc
                          "(or infinity, for none)",
                          truncation);
     const size_t labels = model->labels;
-    /* Beyond the largest difference there is nothing to truncate. */
+    /* A truncation above the largest difference has no effect. */
     const double longest = fmin(truncation, labels > 1 ? (double)(labels - 1) : 1);
     const size_t width = (size_t)longest;
     const double part = longest - (double)width; /* of the wider windows */
@@ -112,11 +111,11 @@ dcrf_status dcrf_model_set_linear(dcrf_model *model, size_t kernel, double trunc
 
 #define NO_NODE SIZE_MAX
 
-/* The tree from its first label on: parents before their children. */
+/* The tree, rooted at its first label: parents before their children. */
 struct tree {
     size_t nodes;
     const size_t *ends;
-    size_t *found; /* nodes in the order in which they are found, depth first */
+    size_t *found; /* nodes in depth-first order */
     size_t *edge;  /* to the parent; NO_NODE: not found yet, or the root */
     size_t *place; /* in `found` */
     size_t *next;  /* the list of edges at a node: 2 per edge */
@@ -178,8 +177,8 @@ static bool make_tree(struct tree *tree, size_t edges) {
     return true;
 }
 
-/* Depth first from node 0; how many nodes were found. As many edges as nodes but one, and all of
- * them found: then it is a tree. */
+/* Walk depth first from node 0; returns the number of nodes found. With one edge fewer than nodes,
+ * and all nodes found, it is a tree. */
 static size_t walk(struct tree *tree) {
     size_t found = 0, waiting = 0;
     tree->stack[waiting++] = 0;
@@ -191,7 +190,7 @@ static size_t walk(struct tree *tree) {
         for (size_t h = tree->first[v]; h != NO_NODE; h = tree->next[h]) {
             const size_t w = tree->ends[h ^ 1];
             if (tree->place[w] == NO_NODE) {
-                tree->place[w] = 0; /* it waits */
+                tree->place[w] = 0; /* it is on the stack */
                 tree->edge[w] = h / 2;
                 tree->stack[waiting++] = w;
             }
@@ -214,8 +213,8 @@ static dcrf_status find_tree(struct tree *tree, const dcrf_model *model, size_t 
                      missing < model->labels ? "label" : "node", missing);
 }
 
-/* The labels below an edge are those of the nodes that were found from it on: depth first, so the
- * labels of a subtree stand together in the order in which they are found. */
+/* The labels below an edge are those of the nodes found through it. In depth-first order the labels
+ * of a subtree are consecutive. */
 static void fill_subtrees(const struct tree *tree, size_t labels, uint8_t *sets, uint16_t *order) {
     size_t placed = 0;
     for (size_t k = 0; k < tree->nodes; k++)

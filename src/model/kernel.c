@@ -51,7 +51,7 @@ static dcrf_status check_sigma(double sigma, const char *what, size_t index, dcr
     return DCRF_OK;
 }
 
-/* The sigma of an axis must leave its largest coordinate a float. */
+/* With the sigma of an axis, its largest coordinate must be a finite float. */
 static dcrf_status check_axis(const dcrf_kernel *kernel, const dcrf_grid *grid, size_t axis,
                               dcrf_error *error) {
     const double sigma = kernel->sigma[axis];
@@ -143,7 +143,7 @@ void dcrf_features_clear(struct dcrf_features *features) {
     features->channel = NULL;
 }
 
-/* Feature i, from the coordinate or the channel that it is made of. It grows with them. */
+/* Feature i from its coordinate or channel; it increases with it. */
 static inline float feature(const struct dcrf_features *features, size_t i, double value) {
     const size_t axes = features->axes;
     if (features->is_single)
@@ -152,11 +152,11 @@ static inline float feature(const struct dcrf_features *features, size_t i, doub
                    (i < axes ? features->axis_factor[i] : features->channel_factor[i - axes]));
 }
 
-/* Planes of variables that follow each other. */
+/* Planes of consecutive variables. */
 static void fill_planes(const struct dcrf_features *features, size_t begin, size_t count,
                         float *planes, size_t plane) {
     const size_t axes = features->axes, channels = features->channels;
-    for (size_t k = 0; axes > 0 && k < count;) { /* line by line of the grid */
+    for (size_t k = 0; axes > 0 && k < count;) { /* one line of the grid at a time */
         size_t position[DCRF_MAX_AXES];
         dcrf_grid_position(&features->grid, begin + k, position);
         const size_t left = features->grid.size[0] - position[0];

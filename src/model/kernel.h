@@ -2,7 +2,7 @@
  *
  * The feature vector of a variable is its grid coordinates (unless the caller gave all features),
  * each times spacing / sigma, followed by its channels, each divided by its sigma. Channels are
- * kept as they came, coordinates are not stored. */
+ * stored as given; coordinates are not stored. */
 #ifndef DCRF_MODEL_KERNEL_H
 #define DCRF_MODEL_KERNEL_H
 
@@ -22,29 +22,29 @@ struct dcrf_features {
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
-    /* Instead of `channel`, for the operator of a device (backend/backend.h): the caller's own
-     * array, which is not copied and not checked yet. NULL everywhere else. */
+    /* Instead of `channel`, for a device operator (backend/backend.h): the caller's own array,
+     * neither copied nor checked yet. NULL everywhere else. */
     const dcrf_view *given;
     /* Or, for rows, planes and ranges of features only: channels of one byte, not copied either. */
     const uint8_t *bytes;
-    /* For such an operator also: pictures over the same grid, one after the other, whose variables
-     * see none of another picture. `variables` counts those of all, and `given` has a view for
-     * each. 1 everywhere else. */
+    /* Also for a device operator: the number of images over the same grid, one after the other,
+     * whose variables do not interact with those of other images. `variables` counts those of all,
+     * and `given` has one view per image. 1 everywhere else. */
     size_t pictures;
 
-    /* As programs in single precision compute features: coordinates (times their spacing) and
-     * channels are rounded, and then divided by sigmas that were. */
+    /* Compute features as single-precision programs do: coordinates (times their spacing) and
+     * channels are rounded, and then divided by rounded sigmas. */
     bool is_single;
     float divisor[DCRF_MAX_FEATURES];
 
-    /* The rows in another order: the variable of each, in memory of the caller's. NULL: as they
-     * are. Rows and planes of features are in this order, single values are not. */
+    /* The rows in another order: the variable of each row, in memory owned by the caller. NULL: in
+     * their own order. Rows and planes of features are in this order, single values are not. */
     const uint32_t *order;
 };
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
                               const dcrf_kernel *kernel, dcrf_error *error);
-/* The same, of channels that are left where they are: see `given`. */
+/* The same without copying the channels: see `given`. */
 dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
                                    const dcrf_kernel *kernel, dcrf_error *error);
 void dcrf_features_clear(struct dcrf_features *features);
@@ -52,21 +52,23 @@ void dcrf_features_clear(struct dcrf_features *features);
 /* The feature vector of one variable: `dimension` floats. */
 void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row);
 
-/* Those of `count` variables from `begin` on, plane by plane, `plane` floats apart. */
+/* The feature vectors of `count` variables from `begin` on, plane by plane, `plane` floats
+ * apart. */
 void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
                           float *planes, size_t plane);
 
-/* What no feature is below and none above: the least and the largest there are, but for bytes. */
+/* The least and the largest value of each feature; for channels of bytes only bounds on them. */
 void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest);
 
-/* Feature i of a variable as the caller gave it, not rounded, and what it is multiplied by. */
+/* Feature i of a variable as the caller gave it, not rounded, and the factor that it is multiplied
+ * by. */
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i);
 double dcrf_features_factor(const struct dcrf_features *features, size_t i);
 
 /* The sigma of one feature. */
 double dcrf_features_sigma(const struct dcrf_features *features, size_t i);
 
-/* Is this a weight? */
+/* Is this a valid weight? */
 dcrf_status dcrf_weight_check(double weight, dcrf_error *error);
 
 #endif

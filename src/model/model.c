@@ -1,5 +1,5 @@
 /* Building a model: everything is checked and copied into new memory first, and swapped in last, so
- * that a call that fails leaves the model as it was. */
+ * that a call that fails leaves the model unchanged. */
 #include "model/model.h"
 
 #include "core/error.h"
@@ -114,7 +114,7 @@ dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, d
     if (energies->channels != model->labels)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
                          what, energies->channels, model->labels);
-    float *unary = model->unary; /* zeros, which a call that fails leaves there */
+    float *unary = model->unary; /* all zero, also after a call that fails */
     dcrf_status status = DCRF_OK;
     if (model->has_unary)
         status = allocate_unary(&unary, model->variables, model->labels, model->stride, error);
@@ -190,8 +190,8 @@ dcrf_status dcrf_model_check_kernel(const dcrf_model *model, size_t kernel, dcrf
     return DCRF_OK;
 }
 
-/* A product that is infinite, or zero though both are not, would be another model: then the matrix
- * stays one. */
+/* If the product overflows, or underflows to zero, the model would change: then the matrix stays a
+ * matrix. */
 void dcrf_model_kernel_weigh(struct dcrf_model_kernel *kernel, double given_weight) {
     const double product = given_weight * kernel->potts_factor;
     const bool is_potts =
@@ -242,7 +242,7 @@ static dcrf_status check_compatibility(size_t kernel, size_t rows, size_t labels
     return DCRF_OK;
 }
 
-/* c where the matrix is c (1 - I); else 0. */
+/* c if the matrix is c (1 - I), else 0. */
 static double potts_factor_of(const float *matrix, size_t labels) {
     const float c = labels > 1 ? matrix[1] : 1;
     for (size_t i = 0; i < labels; i++)

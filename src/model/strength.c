@@ -1,34 +1,34 @@
 /* How strong kernels should be for the unary energies of a model.
  *
- * Take a sample of pairs (a, b) of grid neighbours, one or two steps apart along an axis, whose
- * colours are alike and which both have an opinion (one best label, not several). With M labels and
- * energies phi, at the temperature T
+ * Sample pairs (a, b) of grid neighbours, one or two steps apart along an axis, with similar
+ * colours, and where both have an opinion (a single best label). With M labels and energies phi, at
+ * the temperature T
  *
- *   e_a(T) = 1 - max_i p_a(i),   p_a(i) ~ exp(-phi_a(i) / T)          stated chance of an error
+ *   e_a(T) = 1 - max_i p_a(i),   p_a(i) ~ exp(-phi_a(i) / T)          stated error probability
  *   X(T) = sum over pairs of 1 - ((1 - e_a)(1 - e_b) + e_a e_b / (M - 1))
  *   O    = number of pairs whose best labels differ
  *
- * X is how many pairs would differ if both were right or wrong independently of each other, with
- * errors spread over the other labels evenly. rho = O / X(1); T1 is the temperature where O = X.
+ * X is the expected number of differing pairs if errors are independent and spread evenly over the
+ * other labels. rho = O / X(1); T1 is the temperature where O = X.
  *
  *   strength = A T1 / (1 + B T1 / m),   m the geometric mean of the margins between the two best
  *                                       energies of a pixel.
  *
- * Errors that are independent, and stated rightly, have T1 = 1. Errors that come in patches make
- * neighbours agree more than they should by what they state: T1 is below 1, and the vote of the
- * neighbours, who repeat each other, is worth less; T1 / m is small there, and the strength goes
- * with T1. Where T1 comes near m or above it, errors are all over the place, and the strength stops
- * at a multiple of m, which suffices to overrule them. Energies times c have T1 and m times c, so
- * the strength scales with the energies and the labelling of least energy stays the same: unaries
- * that are over- or underconfident by a factor do as well as others. docs/notes/strength.md has
- * what was measured.
+ * Errors that are independent and correctly stated have T1 = 1. Errors that come in patches make
+ * neighbours agree more than their stated errors suggest: T1 is below 1, and the vote of the
+ * neighbours, who repeat each other, is worth less; T1 / m is small there, and the strength is
+ * nearly proportional to T1. Where T1 approaches or exceeds m, errors are everywhere, and the
+ * strength saturates at a multiple of m, which suffices to overrule them. Scaling the energies by c
+ * scales T1 and m by c, so the strength scales with the energies and the labelling of least energy
+ * stays the same: unaries that are over- or underconfident by a factor do as well as others. The
+ * measurements are in docs/notes/strength.md.
  *
- * X is needed at many temperatures. They are T_k = m 2^k, so that going from one to the next below
- * it squares exp(-(phi_i - min phi) / T): one exponential per label for all of them. Between two of
- * them ln X is taken to be linear in ln T.
+ * X is needed at many temperatures. They are T_k = m 2^k, so that each step down squares
+ * exp(-(phi_i - min phi) / T): one exponential per label for all of them. Between them ln X is
+ * interpolated as a cubic in ln T.
  *
- * The sample is of runs of pixels along the first axis, spread evenly; a small image is taken
- * whole. Sums are added up run by run, whatever the threads. */
+ * The sample consists of runs of pixels along the first axis, spread evenly; a small image is
+ * sampled whole. Sums are added up run by run, regardless of the threads. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/workspace.h"
@@ -48,10 +48,10 @@
 
 #define RUN_LENGTH 64
 #define RUNS_AIMED_AT 128
-#define FARTHEST 2 /* steps between the two of a pair */
+#define FARTHEST 2 /* steps between the pixels of a pair */
 #define RUN_ROOM (RUN_LENGTH + FARTHEST)
 
-/* Labels worked on together: squaring one again and again would be waiting. */
+/* Labels processed together: squaring a single one repeatedly would be bound by latency. */
 #define LANES 8
 
 #define TEMPERATURES 20
@@ -130,26 +130,26 @@ dcrf_status dcrf_model_apply_temperature(dcrf_model *model, double temperature, 
 
 /* ---- the sample ----------------------------------------------------------------------------- */
 
-/* A run of pixels, the sample of which is every `step`-th. */
+/* Every `step`-th run of pixels. */
 struct sample {
     const dcrf_model *model;
     const struct dcrf_features *colours; /* NULL: all neighbours are alike */
     size_t runs_per_line;
-    size_t count; /* of runs sampled */
+    size_t count; /* of sampled runs */
     size_t step;
     double base_temperature; /* m */
-    struct run_sums *sums;   /* one a run sampled */
+    struct run_sums *sums;   /* one per sampled run */
 };
 
 struct run_sums {
-    double log_margins; /* of pixels that have an opinion, */
-    double opinions;    /* and how many they are */
+    double log_margins; /* of pixels that have an opinion */
+    double opinions;    /* how many pixels have one */
     double differing;   /* O */
     double pairs;
     double expected[TEMPERATURES]; /* X */
 };
 
-/* What a pixel says: its best label, and how sure it is. */
+/* The opinion of a pixel: its best label, and how sure it is. */
 struct opinion {
     bool has_one;
     uint16_t label;
@@ -165,7 +165,7 @@ static size_t greatest_common_divisor(size_t a, size_t b) {
     return a;
 }
 
-/* Steps that share a factor with the runs of a line would come to the same columns always. */
+/* A step that shares a factor with the runs per line would always hit the same columns. */
 static void choose_runs(struct sample *s) {
     const dcrf_grid *grid = &s->model->grid;
     const size_t lines = grid->size[1] * grid->size[2];
@@ -177,7 +177,7 @@ static void choose_runs(struct sample *s) {
     s->count = (all + s->step - 1) / s->step;
 }
 
-/* The first pixel of a run sampled, and how many there are. */
+/* The position of the first pixel of a sampled run; returns the length of the run. */
 static size_t run_at(const struct sample *s, size_t index, size_t position[DCRF_MAX_AXES]) {
     const dcrf_grid *grid = &s->model->grid;
     const size_t run = index * s->step, line = run / s->runs_per_line;
@@ -194,7 +194,7 @@ static size_t variable_at(const dcrf_grid *grid, const size_t position[DCRF_MAX_
 
 /* ---- opinions ------------------------------------------------------------------------------- */
 
-/* The best label, and by how much it is better than the second. */
+/* The best label, and its margin over the second best. */
 static double margin_of(const dcrf_model *model, size_t variable, uint16_t *best) {
     const float *row = model->unary + variable * model->stride;
     float least = row[0], second = INFINITY;
@@ -336,7 +336,8 @@ static struct run_sums add_up(const struct sample *s) {
     return all;
 }
 
-/* ln X at a power k that need not be whole: the cubic through the four temperatures around it. */
+/* ln X at a power k that need not be an integer: the cubic through the four temperatures around
+ * it. */
 static double log_expected_at(const double log_expected[TEMPERATURES], double power) {
     const double place = fmin(fmax(power - LOWEST_POWER, 0), TEMPERATURES - 1);
     const double first = fmin(fmax(floor(place) - 1, 0), TEMPERATURES - 4);
@@ -345,8 +346,8 @@ static double log_expected_at(const double log_expected[TEMPERATURES], double po
            y[2] * t * (t - 1) * (t - 3) / 2 + y[3] * t * (t - 1) * (t - 2) / 6;
 }
 
-/* The power where X is what was observed, by bisection between the two temperatures around it. X
- * rises with the temperature; what is beyond the last ones counts as there. */
+/* The power where X equals the observed number, by bisection between the two temperatures around
+ * it. X rises with the temperature; numbers out of range get the first or the last power. */
 static double power_where(const double log_expected[TEMPERATURES], double log_observed) {
     size_t k = 0;
     while (k < TEMPERATURES && log_expected[k] < log_observed)
@@ -364,7 +365,7 @@ static double power_where(const double log_expected[TEMPERATURES], double log_ob
     return low;
 }
 
-/* The neighbourhood of the model: is there one, and whose colours? */
+/* Does the model have a neighbourhood, and if so, whose colours are compared? */
 static bool find_neighbourhood(struct sample *s) {
     bool found = false;
     for (size_t m = 0; m < s->model->kernel_count; m++) {

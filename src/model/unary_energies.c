@@ -1,14 +1,14 @@
-/* Energies from energies, probabilities and logits, brought to the size of the image.
+/* Energies from energies, probabilities and logits, resized to the image.
  *
- * Interpolation is linear along each axis. With n cells of an axis over the N of the image, the
- * middle of cell X of the image lies at
+ * Interpolation is linear along each axis. With n cells of the array along an axis over the N of
+ * the image, the centre of cell X of the image lies at
  *
  *   x = (X + 1/2) n / N - 1/2
  *
- * among the middles 0, 1, ... n - 1 of the cells of the array, and outside of them the outermost
- * one counts: how networks that halve their resolution place their answers. What is interpolated
- * are log-probabilities. An image as a guide is better (unary_guided.c); docs/results/upscaling.md
- * has the figures. */
+ * among the centres 0, 1, ... n - 1 of the cells of the array, and beyond them the outermost one
+ * counts: this is how networks that halve their resolution place their outputs. Log-probabilities
+ * are interpolated. An image as a guide is better (unary_guided.c); the figures are in
+ * docs/results/upscaling.md. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
@@ -40,8 +40,7 @@ static dcrf_status probabilities_to_energies(const dcrf_grid *grid, size_t label
 
 #define ROWS_AT_ONCE 64
 
-/* x_i -> ln sum_j exp(sign x_j) - sign x_i: logits with the sign 1, energies to be normalized with
- * -1. */
+/* x_i -> ln sum_j exp(sign x_j) - sign x_i: sign 1 for logits, -1 for energies to be normalized. */
 static void normalize(double sign, size_t labels, float *rows, size_t variables) {
     double shift[ROWS_AT_ONCE];
     for (size_t begin = 0; begin < variables; begin += ROWS_AT_ONCE) {
@@ -54,7 +53,7 @@ static void normalize(double sign, size_t labels, float *rows, size_t variables)
     }
 }
 
-/* Energies over the array's own grid. */
+/* Energies on the array's own grid. */
 static dcrf_status convert(const dcrf_view *view, const dcrf_grid *grid, dcrf_unary_kind kind,
                            double scale, float *rows, size_t variables, dcrf_error *error) {
     double *factor = NULL;
@@ -79,11 +78,11 @@ static dcrf_status convert(const dcrf_view *view, const dcrf_grid *grid, dcrf_un
 
 /* ---- interpolation -------------------------------------------------------------------------- */
 
-/* Between which two cells of an axis the middle of a cell of the image lies. */
+/* The two cells of an axis between which the centre of a cell of the image lies. */
 typedef struct cell_pair {
     size_t first;
     size_t second;
-    double second_share; /* of 1 */
+    double second_share; /* in [0, 1] */
 } cell_pair;
 
 double dcrf_unary_place(size_t place, size_t image_size, size_t size) {
@@ -160,7 +159,7 @@ static dcrf_status convert_and_enlarge(const dcrf_view *view, const dcrf_grid *f
     return status;
 }
 
-/* Networks divide sizes by up to 32; what is smaller is an answer for another image. */
+/* Networks divide sizes by up to 32; an array that is much smaller belongs to another image. */
 #define MOST_DIVISION 64
 
 /* ---- the interface -------------------------------------------------------------------------- */
@@ -176,7 +175,7 @@ int dcrf_unary_fits(const dcrf_grid *from, const dcrf_grid *to) {
         return 0;
     if (same_size(from, to))
         return 1;
-    /* One divisor for all axes; a size that was divided may be one off, rounded either way. */
+    /* One divisor for all axes; a divided size may be off by one, rounded either way. */
     double least = 1, most = MOST_DIVISION;
     for (size_t axis = 0; axis < to->axes; axis++) {
         const double small = (double)from->size[axis], large = (double)to->size[axis];

@@ -4,11 +4,10 @@
  *
  *   exp(-|x - c|^2 / (2 s^2)) exp(-|I(x) - J(c)|^2 / (2 t^2))
  *
- * where x is the pixel's place in cells, c a cell's, I the image and J the mean of the image over a
- * cell. So an edge of the image that runs through a cell is found again in what was answered for
- * cells. s is in cells; t is a share of the standard deviation of the image's colours (of their
- * distance from the mean colour), so that the scale of the image does not matter. How both were
- * chosen is in docs/results/upscaling.md. */
+ * where x is the pixel's position in cells, c that of a cell, I the image and J its mean over a
+ * cell. This recovers edges of the image that run through a cell. s is in cells; t is a fraction of
+ * the standard deviation of the image's colours (of their distance from the mean colour), so that
+ * the scale of the image does not matter. docs/results/upscaling.md says how both were chosen. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/unary.h"
@@ -41,7 +40,7 @@ static size_t cell_index(const dcrf_grid *grid, const size_t cell[DCRF_MAX_AXES]
 
 /* ---- colours -------------------------------------------------------------------------------- */
 
-/* The cell that the middle of a pixel lies in. */
+/* The cell that contains the centre of a pixel. */
 static size_t cell_of(const guided *g, const size_t position[DCRF_MAX_AXES]) {
     size_t cell[DCRF_MAX_AXES];
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
@@ -49,7 +48,7 @@ static size_t cell_of(const guided *g, const size_t position[DCRF_MAX_AXES]) {
     return cell_index(g->from, cell);
 }
 
-/* Sums in double, cell by cell; `sums` has room for the channels and a count of every cell. */
+/* Sums in double, cell by cell; `sums` has room for the channels and a count per cell. */
 static void average_cells(const guided *g, size_t cells, size_t variables, double *sums) {
     const size_t width = g->channels + 1;
     size_t position[DCRF_MAX_AXES];
@@ -67,7 +66,7 @@ static void average_cells(const guided *g, size_t cells, size_t variables, doubl
                 (float)(sums[k * width + c] / fmax(sums[k * width + g->channels], 1));
 }
 
-/* The mean square of the distance from the mean colour. */
+/* The mean squared distance from the mean colour. */
 static double colour_variance(const guided *g, size_t variables) {
     double variance = 0;
     for (size_t c = 0; c < g->channels; c++) {
@@ -86,7 +85,7 @@ static double colour_variance(const guided *g, size_t variables) {
 
 /* ---- one pixel ------------------------------------------------------------------------------ */
 
-/* The cells that count along an axis, and where the pixel lies. */
+/* The cells that count along an axis, and the position of the pixel. */
 typedef struct neighbourhood {
     size_t first;
     size_t last;
@@ -101,7 +100,7 @@ static neighbourhood neighbours_at(size_t place, size_t image_size, size_t size)
     return n;
 }
 
-/* What stands in the exponent of a weight, without its sign. */
+/* The exponent of a weight, without its sign. */
 static double exponent(const guided *g, const neighbourhood around[DCRF_MAX_AXES],
                        const size_t cell[DCRF_MAX_AXES], const float *colour) {
     const float *mean = g->means + cell_index(g->from, cell) * g->channels;

@@ -1,4 +1,4 @@
-/* What the numbers of an array are, from the numbers alone.
+/* What the numbers of an array are, judged from the numbers alone.
  *
  * With x_i the numbers of a variable,
  *
@@ -6,11 +6,11 @@
  *   energies of probabilities  x_i >= 0,       sum_i exp(-x_i) = 1
  *   log-probabilities          x_i <= 0,       sum_i exp(x_i) = 1
  *
- * and of two of them at most one holds at all variables, but for arrays of zeros and ones with two
+ * and at most one of these holds for all variables, except for arrays of zeros and ones with two
  * labels: (0, 1) may be energies or probabilities, of opposite meaning. Other numbers are energies
- * where none is negative and some are above 1; numbers that stay below 1 without summing to it, and
- * negative ones, could be several things. A sample of the variables is looked at, and one in a
- * hundred of them may be odd (void pixels, padding). */
+ * if none is negative and some are above 1; numbers that stay below 1 without summing to it, and
+ * negative ones, are ambiguous. A sample of the variables is examined, and one in a hundred of them
+ * may be odd (void pixels, padding). */
 #include "core/error.h"
 #include "model/view.h"
 
@@ -24,11 +24,11 @@
 
 #define SAMPLE_VARIABLES 65536
 #define ODD_SHARE 0.01
-/* Half precision, or bytes of 1/255 and many labels. */
+/* For half precision, or bytes of 1/255 and many labels. */
 #define SUM_TOLERANCE 0.02
-/* Energies that were rounded to 1/20. */
+/* For energies that were rounded to 1/20. */
 #define EXPONENTIAL_TOLERANCE 0.05
-/* Stored numbers below this are too few to tell energies by. */
+/* If all stored numbers are below this, they take too few values to identify energies. */
 #define STORED_ENERGY_MIN 8
 
 /* ---- the sample ----------------------------------------------------------------------------- */
@@ -37,12 +37,12 @@ typedef struct sample {
     const dcrf_view *view;
     const dcrf_grid *grid;
     double scale;
-    size_t step; /* one variable of so many is looked at */
+    size_t step; /* one in `step` variables is examined */
     size_t variables;
 } sample;
 
-/* Variable k of the sample, scattered so that a step as wide as the image is not a column; false:
- * there are no more. */
+/* Variable k of the sample, scattered so that a step as wide as the image does not sample a single
+ * column; false: there are no more. */
 static bool next_variable(const sample *s, size_t k, size_t position[DCRF_MAX_AXES]) {
     const size_t begin = k * s->step;
     if (begin >= s->variables)
@@ -53,17 +53,17 @@ static bool next_variable(const sample *s, size_t k, size_t position[DCRF_MAX_AX
     return true;
 }
 
-/* Something that may hold of the numbers of a variable. */
+/* A property that the numbers of a variable may have. */
 typedef bool predicate(const sample *s, const size_t position[DCRF_MAX_AXES], double parameter);
 
 static double number_at(const sample *s, const size_t position[DCRF_MAX_AXES], size_t label) {
     return s->scale * dcrf_view_element(s->view, position, label);
 }
 
-/* Does it hold of nearly all variables of the sample? Those that are not finite do not count. */
+/* Does it hold for nearly all variables of the sample? Those that are not finite do not count. */
 static bool nearly_all(const sample *s, predicate *holds, double parameter) {
     size_t finite = 0, holding = 0, position[DCRF_MAX_AXES];
-    /* More than this cannot be odd, however many are finite. */
+    /* The most variables that may be odd, however many are finite. */
     const double most_odd = ODD_SHARE * (double)(s->variables / s->step + 1);
     for (size_t k = 0; next_variable(s, k, position); k++) {
         if ((double)(finite - holding) > most_odd)
@@ -174,8 +174,8 @@ static double mean_log_sum(const sample *s, double unit) {
     return total / (double)count;
 }
 
-/* Energies that were multiplied by something and rounded: is there a unit with which exp(-x) sums
- * to 1 everywhere? */
+/* Energies that were scaled and rounded: is there a unit for which exp(-unit x) sums to 1
+ * everywhere? */
 static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits) {
     double low = 1e-4, high = 1;
     if (traits->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
@@ -188,7 +188,7 @@ static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits)
         else
             high = middle;
     }
-    /* People multiply by whole numbers. */
+    /* Scale factors are usually integers. */
     const double unit = 1 / round(1 / low);
     if (!nearly_all(s, exponentials_sum_to_one, -unit))
         return false;
@@ -257,13 +257,13 @@ static dcrf_status contradiction(const dcrf_unary_traits *traits, dcrf_unary_kin
                      times, claim, traits->reason);
 }
 
-/* May numbers that look like this be what is claimed? */
+/* Is the claim compatible with what the numbers look like? */
 static bool may_be(const dcrf_unary_traits *traits, dcrf_unary_kind claimed) {
     if (!traits->is_certain)
         return true;
     switch (claimed) {
     case DCRF_UNARY_ENERGIES:
-        /* Of two labels, 1 - p sums to 1 too. */
+        /* With two labels, 1 - p sums to 1 too. */
         return traits->kind == DCRF_UNARY_ENERGIES ? traits->scale == 1
                                                    : traits->kind == DCRF_UNARY_PROBABILITIES &&
                                                          traits->labels == 2 && traits->scale == 1;

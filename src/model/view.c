@@ -41,8 +41,8 @@ size_t dcrf_type_bytes(dcrf_type type) {
     return 0;
 }
 
-/* Strides of contiguous variables `step` bytes apart; returns the bytes of all of them. Sizes whose
- * product overflows wrap around here and are refused by dcrf_grid_check. */
+/* Strides of contiguous variables `step` bytes apart; returns the size of all of them in bytes.
+ * Sizes whose product overflows wrap around here and are rejected by dcrf_grid_check. */
 static size_t fill_strides(dcrf_view *view, const dcrf_grid *grid, size_t step) {
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
         view->stride[axis] = (ptrdiff_t)step;
@@ -118,7 +118,7 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
 }
 
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]) {
-    uint32_t rest = (uint32_t)variable; /* as dcrf_grid_check saw to it; short divisions are fast */
+    uint32_t rest = (uint32_t)variable; /* fits, by dcrf_grid_check; 32-bit divisions are fast */
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
         const uint32_t size = (uint32_t)grid->size[axis];
         position[axis] = rest % size;
@@ -137,7 +137,7 @@ dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error 
     return DCRF_OK;
 }
 
-/* 1 sign, 5 bits of exponent, 10 of mantissa. */
+/* 1 bit of sign, 5 of exponent, 10 of mantissa. */
 static double from_half(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
     double size = ldexp(1024 + mantissa, exponent - 25);
@@ -240,7 +240,7 @@ static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double v
                      where, channel);
 }
 
-#define BLOCK 16 /* rows: the planes of so many are read together */
+#define BLOCK 16 /* rows whose planes are read together */
 
 /* The rows of `count` variables along the first axis, of floats. */
 static void copy_floats(const dcrf_view *view, const char *at, size_t count, float *out,
@@ -267,7 +267,7 @@ static bool are_finite(const float *values, size_t count) {
     return wrong == 0;
 }
 
-/* Floats as they are, which is what most unaries are. False: one of them is not finite. */
+/* Floats unchanged, the usual case for unaries. False: one of them is not finite. */
 static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, float *out,
                             size_t stride) {
     size_t position[DCRF_MAX_AXES];
@@ -295,7 +295,7 @@ static bool bytes_fit(const double *factor, size_t channels) {
     return fit;
 }
 
-/* Bytes, which is what most pictures are. */
+/* Bytes, the usual case for images. */
 static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out) {
     size_t position[DCRF_MAX_AXES] = {0};
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
@@ -307,7 +307,7 @@ static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out
         }
 }
 
-/* One of the two outs is NULL. */
+/* One of `scaled` and `unscaled` is NULL. */
 static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                              const double *factor, float *scaled, double *unscaled, size_t stride,
                              dcrf_error *error) {

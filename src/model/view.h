@@ -5,19 +5,19 @@
 #include <dcrf/grid.h>
 #include <stdint.h>
 
-/* Is this a grid? On success *variables is the number of its points. */
+/* Is this a valid grid? On success *variables is the number of its points. */
 dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error *error);
 
 /* The x, y, z of a variable. */
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]);
 
-/* Can this view be read? `what` names the array. */
-/* Where an output lies, for those who ask about layouts. */
+/* The layout of an output, as a view. */
 dcrf_view dcrf_output_view(const dcrf_output *output);
 
+/* Can this view be read? `what` names the array. */
 dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error *error);
 
-/* One number of a view that was checked. */
+/* One number of a view that has been checked. */
 double dcrf_view_element(const dcrf_view *view, const size_t position[DCRF_MAX_AXES],
                          size_t channel);
 
@@ -31,8 +31,7 @@ const char *dcrf_place_text(const dcrf_grid *grid, size_t variable, char text[DC
 dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                            const double *factor, float *out, size_t stride, dcrf_error *error);
 
-/* Copy a view into doubles as they are. Fails where a value times factor[c] is not a finite float.
- */
+/* Copy a view into doubles unchanged. Fails where a value times factor[c] is not a finite float. */
 dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                                   const double *factor, double *out, dcrf_error *error);
 
