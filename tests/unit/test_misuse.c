@@ -1,6 +1,5 @@
-/* What a caller can do wrong with handles: NULL where a thing is needed, freeing nothing, and a
- * model that changes under a solver. Each gives an error with a message, or an empty answer; none
- * crashes. */
+/* Misuse of handles: NULL where an object is required, freeing NULL, and a model that changes under
+ * a solver. Each gives an error with a message, or an empty answer; none crashes. */
 #include "unit.h"
 
 #include "core/workspace.h"
@@ -8,7 +7,7 @@
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
 #include <math.h>
-#ifndef __wasm__ /* there no thread is started */
+#ifndef __wasm__ /* no threads there */
 #include <pthread.h>
 #endif
 
@@ -270,7 +269,7 @@ static void null_for_a_certificate(void **state) {
     destroy(&s);
 }
 
-/* Handles hold what they stand on, and each is freed as soon as its maker likes. */
+/* Handles keep what they depend on alive, so they can be freed in any order. */
 static void any_order_of_freeing(void **state) {
     (void)state;
     struct scene s;
@@ -307,7 +306,7 @@ static void any_order_of_freeing(void **state) {
 }
 
 #ifndef __wasm__
-/* Calls that work with a workspace, by number; a positive status where there are no more. */
+/* Calls that use a workspace, by number; a positive status if there are no more. */
 static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     float block[PIXELS * 8] = {0};
     uint16_t label;
@@ -362,7 +361,7 @@ static void *make_calls(void *user) {
     return NULL;
 }
 
-/* While one thread is inside, every call of another says so. */
+/* While one thread is inside a call, every call from another reports an error. */
 static void a_workspace_is_one_threads(void **state) {
     (void)state;
     struct scene s;
@@ -405,7 +404,7 @@ static void nothing_to_free(void **state) {
     dcrf_densecrf_free(NULL);
 }
 
-/* Every change of the model ends the life of a solver; what it had found can still be read. */
+/* Every change of the model invalidates a solver; its results can still be read. */
 static void a_model_changes_under_a_solver(void **state) {
     (void)state;
     for (int change = 0; change < 7; change++) {
@@ -454,11 +453,11 @@ static void a_model_changes_under_a_solver(void **state) {
         assert_non_null(strstr(error.message, "has changed"));
         assert_null(proof);
         dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
-        /* Another weight is no other plan. */
+        /* Changes 0 to 4 keep the plan valid. */
         assert_int_equal(
             dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, &error) == DCRF_OK,
             change < 5);
-        /* A call that failed has not changed the model: a new solver works. */
+        /* A failed call has not changed the model: a new solver works. */
         assert_int_equal(dcrf_model_set_weight(s.model, 9, 2, &error), DCRF_ERROR_ARGUMENT);
         dcrf_solver_free(&s.solver);
         dcrf_settings_defaults(&settings, DCRF_METHOD_MF);

@@ -1,4 +1,4 @@
-/* Mixtures of Gaussians, against formulas written out again here. */
+/* Mixtures of Gaussians, against formulas written out independently. */
 #include "unit.h"
 
 #include "scribble/mixture.h"
@@ -25,7 +25,7 @@ static struct dcrf_mixture_settings defaults(void) {
                                           .tolerance = 1e-5};
 }
 
-/* Every point counts once. */
+/* With every point of weight one. */
 static void fit(struct dcrf_mixture *mixture, const float *points, size_t count, size_t dimension,
                 const struct dcrf_mixture_settings *settings) {
     double *weights = malloc(count * sizeof *weights);
@@ -136,7 +136,7 @@ static void test_iterations_never_lose(void **state) {
     for (size_t iterations = 0; iterations < 30; iterations++) {
         struct dcrf_mixture mixture;
         struct dcrf_mixture_settings settings = defaults();
-        settings.variance_min = 1e-9; /* what it adds is lost in the sums */
+        settings.variance_min = 1e-9; /* too small to affect the sums */
         settings.tolerance = -1;
         settings.iterations_max = iterations;
         fit(&mixture, points, COUNT, 3, &settings);
@@ -146,7 +146,7 @@ static void test_iterations_never_lose(void **state) {
     }
 }
 
-/* A refit goes on where a fit has stopped. */
+/* A refit continues where a fit stopped. */
 static void test_refit(void **state) {
     (void)state;
     enum { COUNT = 400 };
@@ -191,7 +191,7 @@ static void test_degenerate_points(void **state) {
         assert_true(isfinite(dcrf_mixture_log_density(&mixture, equal + 3 * n)));
 }
 
-/* A point of weight w is w equal points; one of weight 0 is none. */
+/* A point of weight w counts as w equal points; one of weight 0 does not count. */
 static void test_weights_are_repetitions(void **state) {
     (void)state;
     enum { DISTINCT = 40, MOST = 4 };
@@ -215,13 +215,13 @@ static void test_weights_are_repetitions(void **state) {
     fit(&second, repeated, count, 2, &settings);
     assert_int_equal(first.components, second.components);
     assert_true(first.components > 1);
-    /* The same sums in another order, through some dozens of iterations. */
+    /* The same sums in another order, through a few dozen iterations. */
     for (size_t n = 0; n < DISTINCT; n++)
         assert_true(fabs(dcrf_mixture_log_density(&first, points + 2 * n) -
                          dcrf_mixture_log_density(&second, points + 2 * n)) < 1e-6);
 }
 
-/* One iteration by the formulas of EM for scalar points: no Cholesky, no logarithms, no origin. */
+/* One iteration by the EM formulas for scalar points: no Cholesky, no logarithms, no origin. */
 static void test_against_naive_em(void **state) {
     (void)state;
     enum { COUNT = 300 };
@@ -230,7 +230,7 @@ static void test_against_naive_em(void **state) {
     for (size_t n = 0; n < COUNT; n++)
         points[n] = (float)((double)(n % 3) * 12 + 8 * uniform(&random));
     struct dcrf_mixture_settings settings = defaults();
-    settings.tolerance = -1; /* all iterations */
+    settings.tolerance = -1; /* run all iterations */
     struct dcrf_mixture before, after;
     for (size_t iterations = 0; iterations < 6; iterations++) {
         settings.iterations_max = iterations;

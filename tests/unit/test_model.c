@@ -6,7 +6,7 @@
 #include <dcrf/experimental.h>
 #include <math.h>
 
-/* Ask the sanitizers to return NULL for what does not fit in memory, as the allocator does. */
+/* Make the sanitizers return NULL for what does not fit in memory, as the allocator does. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 const char *__asan_default_options(void) {
@@ -30,7 +30,7 @@ static dcrf_model *new_model(void) {
     return model;
 }
 
-/* The same with something everywhere: unary energies, two kernels, compatibilities, two cliques. */
+/* The same with all parts set: unary energies, two kernels, compatibilities, two cliques. */
 static dcrf_model *new_full_model(void) {
     dcrf_model *model = new_model();
     float unary[VARIABLES * LABELS];
@@ -59,7 +59,7 @@ static uint64_t hash(uint64_t state, const void *data, size_t bytes) {
     return state;
 }
 
-/* A number that changes with anything the model holds. */
+/* A hash of everything the model holds. */
 static uint64_t fingerprint(const dcrf_model *model) {
     uint64_t state = hash(1469598103934665603u, &model->grid, sizeof model->grid);
     state = hash(state, &model->labels, sizeof model->labels);
@@ -85,7 +85,7 @@ static uint64_t fingerprint(const dcrf_model *model) {
     return state;
 }
 
-/* The call fails as assert_fails wants, and the model is what it was. */
+/* The call fails as in assert_fails, and the model is unchanged. */
 #define assert_refused(model, expected_status, text, call)                                         \
     do {                                                                                           \
         dcrf_error error;                                                                          \
@@ -132,7 +132,7 @@ static void bad_sizes_are_refused(void **state) {
     assert_fails(DCRF_ERROR_SIZE, "axis 0 has size 0", error,
                  dcrf_model_new(&model, &empty, 2, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "no grid", error, dcrf_model_new(&model, NULL, 2, &error));
-    /* 2.1e9 variables with 65535 labels are 5e14 bytes: beyond the address space of any machine. */
+    /* 2.1e9 variables with 65535 labels are 5e14 bytes: more than any machine can address. */
     assert_true(dcrf_model_new(&model, &large, 65535, &error) < 0);
     assert_true(error.status == DCRF_ERROR_MEMORY || error.status == DCRF_ERROR_SIZE);
     assert_non_null(strstr(error.message, "2116000000 variables with 65535 labels"));
@@ -163,13 +163,13 @@ static void store(void *at, dcrf_type type, double value) {
     case DCRF_F64:
         *(double *)at = value;
         break;
-    case DCRF_F16: /* test_view.c has them */
+    case DCRF_F16: /* tested in test_view.c */
     case DCRF_BF16:
         break;
     }
 }
 
-/* Any distinct small numbers, exact in every type. */
+/* Distinct small numbers, exact in every type. */
 static double sample(size_t x, size_t y, size_t label) {
     return (double)(x + 10 * y + 50 * label);
 }
@@ -188,7 +188,7 @@ static void unary_energies_come_in_every_type_and_layout(void **state) {
         layouts[2] = layouts[0];
         layouts[2].stride[0] = (LABELS + 1) * b;
         layouts[2].stride[1] = (WIDTH + 2) * (LABELS + 1) * b;
-        /* Upside down; labels backwards. */
+        /* Upside down; labels reversed. */
         layouts[3] = layouts[0];
         layouts[3].data = data + (HEIGHT - 1) * WIDTH * LABELS * b;
         layouts[3].stride[1] = -WIDTH * LABELS * b;
@@ -335,10 +335,10 @@ static void assert_kernel(const dcrf_model *model, dcrf_compatibility compatibil
     assert_true(model->kernels[0].weight == weight);
 }
 
-/* Where the product is no weight, or the factor is not positive, a matrix stays a matrix. */
+/* If the product is not a valid weight, or the factor is not positive, a matrix stays a matrix. */
 static void multiples_of_potts_are_folded(void **state) {
     (void)state;
-    dcrf_model *model = new_full_model(); /* kernel 0 weighs 3 */
+    dcrf_model *model = new_full_model(); /* kernel 0 has weight 3 */
     const struct {
         float c;
         double weight, folded;
@@ -358,7 +358,7 @@ static void multiples_of_potts_are_folded(void **state) {
             DCRF_OK);
         assert_int_equal(dcrf_model_set_weight(model, 0, cases[k].weight, NULL), DCRF_OK);
         assert_kernel(model, cases[k].compatibility, cases[k].folded);
-        /* What comes later starts from what was given. */
+        /* Later changes start from the values that were given. */
         assert_int_equal(
             dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, NULL),
             DCRF_OK);
@@ -426,7 +426,7 @@ static void bad_clique_lists_are_refused(void **state) {
                    set_cliques(2));
     offsets[2] = 2;
     assert_refused(model, DCRF_ERROR_SIZE, "clique 1 is empty", set_cliques(2));
-    offsets[2] = SIZE_MAX / 2; /* caught at the first variable that comes again */
+    offsets[2] = SIZE_MAX / 2; /* caught at the first repeated variable */
     members[2] = 1;
     assert_refused(model, DCRF_ERROR_OVERLAP, "variable 1 is in clique 0 and in clique 1",
                    set_cliques(2));
@@ -454,7 +454,7 @@ static void cliques_come_as_maps(void **state) {
     assert_members(model, 2, 2, (const uint32_t[]){0, 8});
     for (size_t p = 0; p < 3; p++)
         assert_true(dcrf_model_clique_cost(model, p) == 2.5);
-    /* Bytes, upside down: rows 2, 1, 0 of the array are the rows 0, 1, 2 of the map. */
+    /* Bytes, upside down: rows 2, 1, 0 of the array are rows 0, 1, 2 of the map. */
     const uint8_t bytes[VARIABLES] = {9, 9, 9, 9, 1, 1, 9, 9, 1, 1, 1, 1};
     map = dcrf_view_interleaved(bytes + 2 * WIDTH, DCRF_U8, &model->grid, 1);
     map.stride[1] = -WIDTH;

@@ -1,6 +1,6 @@
-/* NIfTI volumes are written as the same bytes on every machine, whatever order of bytes it has
- * itself. For most of these machines the NIfTI library and zlib are not available, so what the
- * writer calls of them is here in a few lines: headers have an own number in every field. */
+/* NIfTI volumes have the same bytes on every machine, whatever its byte order. The NIfTI library
+ * and zlib are not available for most of these machines, so the functions that the writer needs are
+ * reimplemented here in a few lines; every header field has a distinct number. */
 #include "unit.h"
 
 #include "io/gzip.h"
@@ -53,7 +53,7 @@ enum {
     SECOND_FIELDS = sizeof second_fields / sizeof second_fields[0]
 };
 
-/* Its bytes are 1, 2, 3, ... from the lowest on, plus where it is. */
+/* Its bytes are 1, 2, 3, ... from the lowest on, plus the offset. */
 static uint64_t number_of_field(size_t offset) {
     return UINT64_C(0x0807060504030201) + offset % 97 * UINT64_C(0x0101010101010101);
 }
@@ -113,7 +113,7 @@ bool gzip_write(FILE *stream, const char *file, const gzip_part *parts, size_t c
 
 enum { VOXELS = 2, EXTENSION_BYTES = 4, FILE_BYTES_MAX = 1024 };
 
-/* The file that is wanted; returns the bytes of its header. */
+/* The expected file; returns the size of its header. */
 static size_t put_expected_header(uint8_t *file, bool second) {
     memset(file, 0, FILE_BYTES_MAX);
     if (second) {
@@ -174,7 +174,7 @@ static void volumes_are_little_endian(void **state) {
     }
 }
 
-/* The tables above leave nothing out. */
+/* The tables above are complete. */
 static void every_byte_has_a_field(void **state) {
     (void)state;
     size_t first = 0, second = 0;

@@ -1,5 +1,5 @@
-/* .npy files: what is written is read back, and is the same bytes on every machine, whatever order
- * of bytes it has itself. */
+/* .npy files: what is written can be read back and has the same bytes on every machine, whatever
+ * its byte order. */
 #include "unit.h"
 
 #include "io/npy.h"
@@ -39,7 +39,7 @@ static void round_trip(void **state) {
 
 enum { HEADER_BYTES = 128, VALUES = 3 };
 
-/* What NumPy writes before three numbers of this type. */
+/* The header that NumPy writes for three numbers of this type. */
 static void put_header(uint8_t *file, const char *type) {
     char text[HEADER_BYTES];
     snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", type);
@@ -93,7 +93,7 @@ static void every_machine_writes_the_same(void **state) {
     assert_written(write_labels, wide, "<u2", (const uint8_t[]){0, 0, 0, 1, 0xcd, 0xab}, 6);
 }
 
-/* Files of either order; the machine's own is read in place, the other one is not. */
+/* Files of either byte order; only the native one is read in place. */
 static void both_orders_are_read(void **state) {
     (void)state;
     _Alignas(4) uint8_t file[HEADER_BYTES + 4 * VALUES];

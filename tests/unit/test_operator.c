@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The formula in double against the exact operator, whose result is a float (6e-8) of features that
- * are floats (a colour of 20 sigmas to 1e-6 sigmas; the errors of many pairs average out). */
+/* The formula in double against the exact operator, whose result is a float (6e-8) computed from
+ * float features (a colour of 20 sigmas to 1e-6 sigmas; the errors of many pairs average out). */
 #define EXACT_TOLERANCE 1e-6
-/* The grid operator's promise. */
+/* Promised by the grid operator. */
 #define GRID_TOLERANCE 1e-4
 
 static dcrf_grid spaced_grid(size_t axes, size_t width, size_t height, size_t depth) {
@@ -82,8 +82,8 @@ static void exact_takes_any_dimension(void **state) {
 
 /* ---- grid ----------------------------------------------------------------------------------- */
 
-/* Random fields of either sign, in [0, 1], and impulses: the truncation must be small beside the
- * largest output, however the input looks. */
+/* Random fields of either sign, in [0, 1], and impulses: the truncation error must be small
+ * relative to the largest output, for any input. */
 static void check_grid(const dcrf_grid *grid, const dcrf_kernel *kernel, size_t channels) {
     const size_t stride = dcrf_padded(channels) + (channels % 2 ? 8 : 0), n = grid_variables(grid);
     dcrf_workspace *workspace = new_workspace(1);
@@ -160,7 +160,8 @@ static dcrf_operator *new_of_kind(size_t i, const dcrf_grid *grid, dcrf_workspac
     return op;
 }
 
-/* out += factor * K in, for the channels that do not fill a block too, leaving other rows alone. */
+/* out += factor * K in, also for a partial last block of channels, leaving the rest of each row
+ * alone. */
 static void runs_accumulate_and_scale(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(13, 9);
@@ -236,7 +237,7 @@ static void degenerate_shapes_work(void **state) {
             float *in = random_block(n, 8, 0, 1, 1);
             float *out = new_applied(op, workspace, DCRF_SYMMETRIC, in, 1, 8);
             assert_within(dense_error(matrix, n, in, out, 1, 8), 1e-5, "grid %zu, kind %zu", g, k);
-            if (n == 1) /* normalized, one variable couples to itself alone */
+            if (n == 1) /* normalized, a single variable couples only to itself */
                 assert_within(fabs(matrix[0] - 1), 1e-6, "grid %zu, kind %zu", g, k);
             free(matrix);
             free(in);
@@ -246,7 +247,7 @@ static void degenerate_shapes_work(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* Each channel by itself, whatever the others hold: 4096 of them against one at a time. */
+/* Each channel is independent of the others: 4096 of them against one at a time. */
 static void thousands_of_channels_work(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(5, 4);

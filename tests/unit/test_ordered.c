@@ -1,5 +1,5 @@
 /* The ordered filter against a double loop: the operator's own matrix, entry by entry, times F
- * evaluated from the values themselves. */
+ * evaluated from the values. */
 #include "dense.h"
 
 #include <float.h>
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Histograms are sums of floats, up to 256 bins of them, and F takes differences of their sums: a
- * few dozen roundings of 6e-8, relative to the mass sum_b K_ab that a variable sees. */
+/* Histograms are sums of floats over up to 256 bins, and F takes differences of their sums: a few
+ * dozen roundings of 6e-8, relative to the mass sum_b K_ab of a variable. */
 #define TOLERANCE 1e-5
 
 static const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_GRID,
@@ -61,8 +61,8 @@ struct level_set {
     float *values, *table;
 };
 
-/* `count` bins or nodes over [0, 1]: evenly, or ever wider. With a table: clip((v - u) / width), or
- * any antisymmetric numbers. */
+/* `count` bins or nodes over [0, 1]: evenly spaced, or increasingly wide. With a table: clip((v -
+ * u) / width), or arbitrary antisymmetric numbers. */
 enum table { NO_TABLE, CLIP, NUMBERS };
 static struct level_set new_levels(size_t count, bool even, enum table kind) {
     struct level_set set = {.values = malloc(count * sizeof(float))};
@@ -204,7 +204,7 @@ static void any_number_of_channels_and_variables(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* One variable sees only itself, and variables of one value see no difference. */
+/* A single variable sees only itself, and variables of equal value see no difference. */
 static void equal_values_cancel(void **state) {
     (void)state;
     const dcrf_grid grids[] = {dcrf_grid_1d(1), dcrf_grid_2d(9, 7)};
@@ -231,7 +231,7 @@ static void equal_values_cancel(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* A small step of y across a node, and across the ends, makes a small step of the result; with
+/* A small step of y across a node, or across the ends, changes the result by a small amount; with
  * thresholds it jumps. */
 static void tables_make_it_continuous(void **state) {
     (void)state;
@@ -323,7 +323,7 @@ static void bad_levels_are_refused(void **state) {
     table[4] = 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "antisymmetric at (1, 1)", error, ordered(2, 8));
     table[4] = 0;
-    /* Nodes whose distance is no ordinary float would interpolate to NaN. */
+    /* If the distance between nodes is not a normal float, interpolation would give NaN. */
     values[0] = -FLT_MAX;
     values[2] = FLT_MAX;
     values[1] = FLT_MAX / 2;

@@ -1,6 +1,6 @@
-/* The methods on two photographs with 21 labels, which lie beside the repository where they are at
- * hand: energies and bounds are printed and held against limits, and what the LP claims is checked
- * by its certificate. */
+/* The methods on two photographs with 21 labels, if these are available next to the repository:
+ * energies and bounds are printed and compared with limits, and the LP's claims are checked by its
+ * certificate. */
 #include "unit.h"
 
 #include "io/file.h"
@@ -41,17 +41,18 @@ struct kernels {
     double sigma, colour_sigma, weight;
     dcrf_normalization normalization;
     size_t superpixel; /* side of square cliques; 0: none */
-    bool is_verified;  /* check the certificate of the LP: that takes seconds */
-    bool is_proven;    /* prove single pixels: that takes seconds too */
+    bool is_verified;  /* check the LP's certificate; takes seconds */
+    bool is_proven;    /* prove single pixels; takes seconds too */
 };
 
 struct solved {
     double rounded, energy;
-    double gap; /* certified; NaN where there is no bound */
+    double gap; /* certified; NaN if there is no bound */
     int is_constant;
 };
 
-/* What the run claims is what the check of its certificate finds, from above and from below. */
+/* What the run claims matches what the check of its certificate finds, from above and from
+ * below. */
 static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, const dcrf_model *model,
                          dcrf_workspace *workspace) {
     uint16_t *labels = malloc(dcrf_model_variables(model) * sizeof *labels);
@@ -73,7 +74,7 @@ static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, cons
     free(labels);
 }
 
-/* Nearly all pixels can be proven, and the gap of the rest is next to nothing. */
+/* Nearly all pixels can be proven, and the gap of the rest is tiny. */
 static void check_proof(dcrf_solver *solver, const dcrf_solver_info *info) {
     dcrf_proof *proof;
     dcrf_proof_settings settings;
@@ -152,8 +153,8 @@ static struct solved solve(const struct photo *photo, const struct kernels *kern
 /* Enough for the gaps below. */
 #define LP_ITERATIONS 14
 
-/* Limits are the energies that a prototype with another calibration of the lattice reached
- * (mean field 48,563 and 48,520 after 20 and 100 iterations, QP 49,273), plus 0.2 %. */
+/* The limits are the energies reached by a prototype with another calibration of the lattice (mean
+ * field 48,563 and 48,520 after 20 and 100 iterations, QP 49,273), plus 0.2 %. */
 static void strong_smoothing(void **state) {
     const struct photo *photo = *state;
     const struct kernels kernels = {3, 3, 50, 8, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false, false};
@@ -167,7 +168,7 @@ static void strong_smoothing(void **state) {
     assert_true(lp.gap <= 0.0045);
 }
 
-/* The same prototype: mean field 54,163 and 55,369, QP 54,271 and 56,313. */
+/* From the same prototype: mean field 54,163 and 55,369, QP 54,271 and 56,313. */
 static void default_kernels(void **state) {
     const struct photo *photo = *state;
     struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false, false};
@@ -195,7 +196,8 @@ static void cliques(void **state) {
     assert_true(lp.gap <= 0.005);
 }
 
-/* Unnormalized kernels of this strength drown the unaries: a constant labelling, 182,764, wins. */
+/* Unnormalized kernels of this strength overwhelm the unaries: a constant labelling, 182,764,
+ * wins. */
 static void drowned_unaries(void **state) {
     const struct photo *photo = *state;
     const struct kernels kernels = {2, 3, 30, 8, 2, DCRF_NORMALIZE_NONE, 0, true, false};
@@ -206,8 +208,8 @@ static void drowned_unaries(void **state) {
     assert_true(lp.gap <= 1e-4);
 }
 
-/* The paper's cross-validated parameters for these photographs, unnormalized as printed: the best
- * constant labelling is optimal, too. */
+/* The paper's cross-validated parameters for these photographs, unnormalized as printed: again the
+ * best constant labelling is optimal. */
 static void cross_validated(void **state) {
     const struct photo *photo = *state;
     const struct kernels rows[] = {

@@ -69,7 +69,7 @@ static void a_plan_knows_its_model(void **state) {
                  dcrf_plan_new(&none, s.model, DCRF_OPERATOR_EXACT, NULL, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "77 is not a kind", error,
                  dcrf_plan_new(&none, s.model, (dcrf_operator_kind)77, s.workspace, &error));
-    /* Fails at the second kernel, with the first one built. */
+    /* Fails at the second kernel, after the first one was built. */
     assert_true(dcrf_plan_new(&none, s.model, DCRF_OPERATOR_GRID, s.workspace, &error) ==
                 DCRF_ERROR_UNSUPPORTED);
     assert_null(none);

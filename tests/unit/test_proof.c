@@ -1,6 +1,6 @@
-/* Proofs for single variables, against all labellings of small models: what is excluded must be in
- * no optimal labelling, ties included. The matrices are those of the operators themselves, by unit
- * vectors, so that the comparison needs no tolerance. */
+/* Proofs for single variables, against all labellings of small models: an excluded label must be in
+ * no optimal labelling, ties included. The matrices are the operators' own, from unit vectors, so
+ * that the comparison needs no tolerance. */
 #include "toy.h"
 
 #include "filter/plan.h"
@@ -12,12 +12,12 @@
 #define MOST_VARIABLES 9
 #define MOST_LABELS 4
 
-/* A toy as the operators of a plan see it. */
+/* A toy with the matrix that the operators of a plan apply. */
 struct seen {
     struct toy *toy;
     dcrf_plan *plan;
     long double matrix[MOST_VARIABLES * MOST_VARIABLES];
-    long double lowest[MOST_VARIABLES * MOST_LABELS]; /* energy of all that have the label there */
+    long double lowest[MOST_VARIABLES * MOST_LABELS]; /* minimum energy with that label there */
     long double optimum;
 };
 
@@ -82,10 +82,10 @@ struct count {
     size_t variables, proven, by_gap, excluded, optimal;
 };
 
-/* Energies are sums of a few hundred long doubles: what is closer than this is a tie. */
+/* Energies are sums of a few hundred long doubles: smaller differences are ties. */
 #define TIE 1e-14L
 
-/* `start`: the labelling that the solver begins with; NULL: its own. */
+/* `start`: the solver's starting labelling; NULL: its own. */
 static void check(struct seen *seen, size_t iterations, const uint16_t *start,
                   struct count *count) {
     struct toy *toy = seen->toy;
@@ -132,7 +132,7 @@ static void check(struct seen *seen, size_t iterations, const uint16_t *start,
     assert_int_equal(info.proven, single);
     assert_int_equal(info.possible, left);
     assert_true(info.proven_by_gap <= info.proven);
-    /* No tolerance where it matters: the bound is never above the optimum. */
+    /* No tolerance here: the bound is never above the optimum. */
     assert_true((long double)info.lower_bound <= seen->optimum);
     assert_true(fabsl((long double)info.energy.total - energy_of(seen, found)) <= 1e-10L * scale);
     if (single == n) {
@@ -166,7 +166,7 @@ static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind
     return count;
 }
 
-/* A proof that proves nothing is not wrong, but of no use. */
+/* A proof that proves nothing is not wrong, but useless. */
 static void excluded_labels_are_in_no_optimum(void **state) {
     (void)state;
     struct count count = check_toys(0, 1500, DCRF_OPERATOR_EXACT, TOY_POTTS);
@@ -177,14 +177,14 @@ static void excluded_labels_are_in_no_optimum(void **state) {
     assert_true(count.proven > count.by_gap);
 }
 
-/* A matrix c (1 - I) is Potts, and proofs are for Potts models alone. */
+/* A matrix c (1 - I) is Potts, and proofs are for Potts models only. */
 static void multiples_of_potts_are_proven(void **state) {
     (void)state;
     const struct count count = check_toys(20000, 300, DCRF_OPERATOR_EXACT, TOY_MULTIPLE);
     assert_true(count.proven * 10 > count.variables * 8);
 }
 
-/* Two labels with the same unaries: nothing may tell them apart. */
+/* Two labels with equal unaries: nothing may tell them apart. */
 static void ties_stay(void **state) {
     (void)state;
     struct count count = {0};
@@ -193,7 +193,7 @@ static void ties_stay(void **state) {
         struct toy toy = new_toy(seed, n, labels, seed % 3, seed % 2 ? 0.3 : 2, TOY_POTTS, 1);
         const dcrf_grid grid = dcrf_grid_1d(n);
         for (size_t a = 0; a < n; a++) {
-            /* Whole numbers make many more ties. */
+            /* Integers make many more ties. */
             for (size_t i = 0; i < labels && seed % 4 < 2; i++)
                 toy.unary[a * labels + i] = floor(toy.unary[a * labels + i]);
             toy.unary[a * labels + 1] = toy.unary[a * labels];
@@ -205,7 +205,7 @@ static void ties_stay(void **state) {
                 assert_int_equal(dcrf_model_set_weight(toy.model, m, 0, NULL), DCRF_OK);
         struct seen seen = see(&toy, seed % 2 ? DCRF_OPERATOR_LATTICE : DCRF_OPERATOR_EXACT);
         enumerate(&seen);
-        for (size_t a = 0; a < n; a++) /* the oracle knows the ties */
+        for (size_t a = 0; a < n; a++) /* the oracle sees the ties */
             assert_true(fabsl(seen.lowest[a * labels] - seen.lowest[a * labels + 1]) <=
                         TIE * (1 + fabsl(seen.optimum)));
         check(&seen, 40, NULL, &count);
@@ -215,8 +215,8 @@ static void ties_stay(void **state) {
     assert_true(count.proven > 0 && count.proven < count.variables);
 }
 
-/* Kernels that drown the unaries: a constant labelling is optimal, and so is another one. Whichever
- * of the two the solver begins with, it is not the only one. */
+/* Kernels that overwhelm the unaries: two constant labellings are optimal. Whichever of the two the
+ * solver starts from, it is not the only one. */
 static void constants_that_tie(void **state) {
     (void)state;
     struct count count = {0};
@@ -285,8 +285,8 @@ static void limits_and_errors(void **state) {
     free_toy(&toy);
 }
 
-/* The proof as a stage: the solver's labels, energy, bound and gap are those of the proof, and none
- * of them is stale. */
+/* The proof as a stage: the solver reports the labels, energy, bound and gap of the proof, none of
+ * them stale. */
 static void a_stage_of_the_run(void **state) {
     (void)state;
     size_t changed = 0;
@@ -352,7 +352,7 @@ static int always(void *user) {
     return 1;
 }
 
-/* No time, no memory for a proof, or a user who cancels: the labelling stays. */
+/* No time or memory for a proof, or a user who cancels: the labelling stays. */
 static void a_proof_that_is_cut_short(void **state) {
     (void)state;
     struct toy toy = new_toy(7, 9, 3, 0, 0.3, TOY_POTTS, 1);
@@ -378,7 +378,7 @@ static void a_proof_that_is_cut_short(void **state) {
     free_toy(&toy);
 }
 
-/* Counts the questions after the solver has said that it is done, and says yes to one of them. */
+/* Counts the callback calls after the solver has finished, and cancels at one of them. */
 struct patience {
     bool is_finished;
     int asked, most;
@@ -394,8 +394,8 @@ static int lose_patience(void *user) {
     return patience->is_finished && ++patience->asked > patience->most;
 }
 
-/* The proof has the clock and the callback of the run: a callback that cancels during it is not
- * called again, and the run says so. */
+/* The proof shares the clock and the callback of the run: a callback that cancels during the proof
+ * is not called again, and the run reports it. */
 static void a_run_is_cancelled_in_its_proof(void **state) {
     (void)state;
     struct toy toy = new_toy(6, 60, 4, 0, 0.25, TOY_POTTS, 1);
@@ -420,15 +420,15 @@ static void a_run_is_cancelled_in_its_proof(void **state) {
             is_over = patience.asked <= most;
             assert_true(patience.asked <= most + 1);
             assert_int_equal(info.proof_stop, is_over ? DCRF_OK : DCRF_STOP_CANCELLED);
-            assert_true(!is_over || most > 10); /* every sweep asks */
+            assert_true(!is_over || most > 10); /* called in every sweep */
             dcrf_solver_free(&solver);
         }
     free_toy(&toy);
 }
 
-/* A proof that is left with some variables, and with operators of those alone, stands on nothing of
- * what it was made with. (Under the sanitizers, or where freed memory is overwritten, as meson has
- * it.) */
+/* A proof with a few variables left, and operators for those alone, does not depend on the objects
+ * it was made with. (Detected by the sanitizers, or if freed memory is overwritten, as meson
+ * does.) */
 static void a_proof_outlives_all(void **state) {
     (void)state;
     enum { COUNT = 12, TIED = 4 };
@@ -469,8 +469,8 @@ static void a_proof_outlives_all(void **state) {
     dcrf_proof_free(&proof);
 }
 
-/* The certificate of a run holds means of the solver's dual points, and the run reports what they
- * prove. */
+/* The certificate of a run holds means of the solver's dual points, and the run reports the bound
+ * they prove. */
 static void a_certificate_has_the_solvers_bound(void **state) {
     (void)state;
     size_t undecided = 0;

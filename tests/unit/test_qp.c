@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define MOST_ENTRIES 512
-/* Floats in y and in the field, objectives of size up to 100. */
+/* y and the field are floats; objectives are of size up to 100. */
 #define TOLERANCE 1e-4
 
 struct bench {
@@ -20,7 +20,7 @@ struct bench {
     size_t stride;
 };
 
-/* QP of the toy's model and plan. */
+/* The QP method for the toy's model and plan. */
 static void make_method(struct bench *bench) {
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
     dcrf_stop_init(&bench->stop, &bench->settings, bench->toy.workspace);
@@ -52,7 +52,7 @@ static double mass_elsewhere(const struct toy *toy, const double *y, size_t p, s
     return h;
 }
 
-/* f(y, z), less its constant. */
+/* f(y, z), without its constant. */
 static double objective(const struct toy *toy, const double *y, const double *z) {
     const size_t n = toy->variables, labels = toy->labels;
     double f = 0;
@@ -81,7 +81,7 @@ static void best_z(const struct toy *toy, const double *y, double *z) {
             z[p * toy->labels + i] = mass_elsewhere(toy, y, p, i) > 1;
 }
 
-/* df/dy by central differences: f is quadratic, so they are exact but for rounding. */
+/* df/dy by central differences: f is quadratic, so they are exact up to rounding. */
 static double slope(const struct toy *toy, double *y, const double *z, size_t at) {
     const double h = 1e-3, kept = y[at];
     y[at] = kept + h;
@@ -112,7 +112,7 @@ static double find_vertex(const struct toy *toy, double *y, double *z, double *v
         gap += expected - smallest;
     }
     for (size_t k = 0; k < toy->cliques * labels; k++) {
-        /* df/dz, by differences too */
+        /* df/dz, also by differences */
         const double kept = z[k];
         z[k] = 1;
         const double at_one = objective(toy, y, z);
@@ -137,8 +137,8 @@ static void read(const struct bench *bench, double *y) {
     }
 }
 
-/* The first step from a random point: z stays at the best for that point, so that everything can be
- * recomputed. The step is the exact minimum along the line, and objective and gap are those of the
+/* The first step from a random point: z stays optimal for that point, so that everything can be
+ * recomputed. The step is the exact minimum along the line, and objective and gap follow the
  * formula, its gradient by differences. */
 static void the_first_step_is_exact(void **state) {
     (void)state;
@@ -200,7 +200,7 @@ static void the_objective_falls_and_the_gap_vanishes(void **state) {
         read(&bench, y);
         best_z(&bench.toy, y, z);
         assert_true(objective(&bench.toy, y, z) <= report.objective + TOLERANCE);
-        /* The public function for the same. */
+        /* The public function for the same objective. */
         dcrf_energy energy;
         assert_int_equal(dcrf_energy_qp(bench.toy.plan, bench.toy.workspace,
                                         dcrf_qp.marginals(bench.state), bench.stride, &energy,
@@ -211,7 +211,7 @@ static void the_objective_falls_and_the_gap_vanishes(void **state) {
     }
 }
 
-/* Of labels that are equally good, the first one, wherever the threads of a device look first. */
+/* Among equally good labels the first one is taken, wherever the threads of a device look first. */
 static void the_first_of_equals_is_taken(void **state) {
     (void)state;
     enum { VARIABLES = 7, LABELS = 21, FIRST = 3 };

@@ -14,10 +14,10 @@
 /* The exact operator and the lattice take 32 at a time: more than one block. */
 #define CHANNELS 35
 #define STRIDE 40
-/* The ordered filter takes them one by one, in groups of eight. */
+/* The ordered filter takes channels one by one, in groups of eight. */
 #define ORDERED_CHANNELS 9
 
-/* All that an operator gives, built and used from the beginning. */
+/* All results of an operator, built and used from scratch. */
 enum part { SYMMETRIC, FORWARD, ADJOINT, SIGN, TABLE, DIAGONAL, ROW_SUMS, PARTS };
 static const char *const part_names[PARTS] = {"symmetric",       "forward",          "adjoint",
                                               "ordered by sign", "ordered by table", "diagonal",
@@ -32,7 +32,7 @@ static bool is_block(enum part part) {
     return part < DIAGONAL;
 }
 
-/* Floats of a row, and how many of them count. */
+/* The number of floats in a row, and how many of them count. */
 static size_t part_row(enum part part) {
     return is_block(part) ? STRIDE : 1;
 }
@@ -93,7 +93,8 @@ static void assert_same_bytes(const struct results *r, const struct results *s, 
 
 /* ---- the operators -------------------------------------------------------------------------- */
 
-/* Large enough for several chunks of every loop; the exact operator needs fewer for that. */
+/* Large enough for several chunks in every loop; the exact operator needs fewer variables for
+ * that. */
 struct setting {
     const char *name;
     dcrf_operator_kind kind;
@@ -172,8 +173,8 @@ static void what_came_before_does_not_matter(void **state) {
 
 /* ---- instruction sets ----------------------------------------------------------------------- */
 
-/* Sets differ in the order of their sums and in fused multiply-adds: of a value that is the sum of
- * a few hundred products, some units in the last place of the largest. */
+/* Sets differ in the order of their sums and in fused multiply-adds: for a value that is the sum of
+ * a few hundred products, a few units in the last place of the largest. */
 #define MOST_ULPS 16
 
 static void instruction_sets_agree(void **state) {
@@ -209,7 +210,7 @@ static void instruction_sets_agree(void **state) {
 /* ---- floating-point modes -------------------------------------------------------------------- */
 
 #if defined(__SSE2__)
-/* A caller who rounds upwards and wants denormals. */
+/* A caller that rounds upwards and keeps denormals. */
 static void the_callers_mode_does_not_matter_and_is_restored(void **state) {
     (void)state;
     const unsigned before = _mm_getcsr(), round_up = 0x4000, exceptions = 0x3f;
@@ -240,7 +241,7 @@ static void the_callers_mode_does_not_matter_and_is_restored(void **state) {
         }
 }
 
-/* Denormal input counts as zero inside, and denormals are the caller's own again afterwards. */
+/* Denormal input counts as zero inside, and the caller's denormal mode is restored. */
 static void denormals_are_flushed_inside_only(void **state) {
     (void)state;
     volatile float tiny = 1e-40f;

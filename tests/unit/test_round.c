@@ -24,8 +24,8 @@ static void the_largest_is_taken(void **state) {
 }
 
 /* Labels are drawn with the marginals as probabilities: counts of 40,000 draws lie within 5
- * standard deviations (at most 100 each) of the expected ones. With an order, places of two
- * variables are on average as far apart as the sums of their rows. */
+ * standard deviations (at most 100 each) of the expected ones. With an order, the drawn positions
+ * of two variables are on average as far apart as the sums of their rows. */
 static void draw_marginals(const uint16_t *order) {
     enum { DRAWS = 40000, LABELS = 4, VARIABLES = 3 };
     const float rows[VARIABLES * LABELS] = {0.1f,  0.2f,  0.7f, 0, 0.25f, 0.25f,
@@ -53,7 +53,7 @@ static void draw_marginals(const uint16_t *order) {
         assert_true(fabs((double)counts[k] - (double)DRAWS * p) <=
                     5 * sqrt((double)DRAWS * p * (1 - p)) + 0.5);
     }
-    /* In the order 2, 0, 3, 1 the rows add up to .7 .8 .8 1 and .25 .5 .75 1. */
+    /* In the order 2, 0, 3, 1 the rows have the partial sums .7 .8 .8 1 and .25 .5 .75 1. */
     if (order)
         assert_true(fabs(apart / DRAWS - (0.45 + 0.3 + 0.05)) < 0.02);
     dcrf_thresholds_free(thresholds);
@@ -96,7 +96,7 @@ static double gain_of_classes(const struct toy *toy, const uint16_t *labels) {
     return gain;
 }
 
-/* What changing the members of a clique one by one gains, added up, and the clique's cost. */
+/* The gain of changing the members of a clique one by one, summed, plus the clique's cost. */
 static double gain_of_cliques(const struct toy *toy, const uint16_t *labels) {
     const size_t n = toy->variables;
     double gain = 0;
@@ -184,7 +184,7 @@ static void moves_end_where_none_gains(void **state) {
     }
 }
 
-/* A clique whose members each stay because the others do: only the move of all together helps. */
+/* A clique whose members stay because the others do: only moving all of them together helps. */
 static void a_clique_moves_as_a_whole(void **state) {
     (void)state;
     enum { VARIABLES = 12, LABELS = 2, MEMBERS = 6 };

@@ -1,7 +1,7 @@
-/* Scores of labellings, against definitions written out again here over all pairs of pixels.
+/* Scores of labellings, against definitions written out independently over all pairs of pixels.
  *
- * Counts must agree exactly. Values may differ by the rounding of some additions and a division of
- * numbers up to 1, of which 1e-14 is a multiple. */
+ * Counts must agree exactly. Values may differ by the rounding of a few additions and a division of
+ * numbers up to 1; 1e-14 is ample. */
 #include "unit.h"
 
 #include "alloc_injection.h"
@@ -33,7 +33,7 @@ static size_t below(size_t limit) {
     return (size_t)(state >> 33) % limit;
 }
 
-/* Classes from `first` to `last`, or void where `with_void` says so. */
+/* Classes from `first` to `last`, or void if `with_void`. */
 static int32_t random_truth(size_t first, size_t last, bool with_void) {
     if (with_void && below(4) == 0)
         return TRUTH_VOID;
@@ -42,7 +42,7 @@ static int32_t random_truth(size_t first, size_t last, bool with_void) {
 
 enum { REGIONS_MAX = 6 };
 
-/* Regions of the nearest of some points, so that there are pixels far from any boundary. */
+/* Voronoi regions of some points, so that some pixels are far from any boundary. */
 static void draw_regions(labelled_image *image, const int32_t *truth_of_region, size_t regions) {
     size_t x0[REGIONS_MAX], y0[REGIONS_MAX];
     for (size_t r = 0; r < regions; r++) {
@@ -62,7 +62,7 @@ static void draw_regions(labelled_image *image, const int32_t *truth_of_region, 
     }
 }
 
-/* A truth of noise or of regions, some classes absent; labels that are often right. */
+/* A truth of noise or of regions, with some classes absent; labels that are often right. */
 static void draw(labelled_image *image, size_t width, size_t height, size_t classes) {
     const bool noise = below(4) == 0, with_void = below(3) > 0, only_void = below(12) == 0;
     const size_t first = below(classes), last = first + below(classes - first);
@@ -82,9 +82,9 @@ static void draw(labelled_image *image, size_t width, size_t height, size_t clas
     }
 }
 
-/* ---- the definitions, word by word ---------------------------------------------------------- */
+/* ---- the definitions, literally ------------------------------------------------------------- */
 
-/* Has pixel a one of another truth within `band_px`? */
+/* Is there a pixel of another truth within `band_px` of pixel a? */
 static bool is_in_band(const labelled_image *image, size_t a, size_t band_px) {
     for (size_t b = 0; b < image->width * image->height; b++) {
         const double dx = (double)(a % image->width) - (double)(b % image->width);
@@ -95,7 +95,7 @@ static bool is_in_band(const labelled_image *image, size_t a, size_t band_px) {
     return false;
 }
 
-/* The part of the scored pixels with `whole` that have `part`, over all images. */
+/* The share of the scored pixels in `whole` that are also in `part`, over all images. */
 typedef bool pixel_set(const labelled_image *image, size_t pixel, size_t argument);
 
 static bool is_any(const labelled_image *image, size_t pixel, size_t argument) {
@@ -221,7 +221,7 @@ static void test_random_images(void **state) {
     check_random(1, 90, SCORE_BAND_MAX_PX, 30);
 }
 
-/* Boundaries so far away that only the widest bands reach them, or none does. */
+/* Boundaries so far away that only the widest bands reach them, if any. */
 static void test_a_far_corner(void **state) {
     (void)state;
     labelled_image *image = &images[0];
@@ -261,7 +261,7 @@ static void test_nothing_counted(void **state) {
     score_free(&s);
 }
 
-/* Class 2 is predicted only: its pixels lower the others' scores, and it has none itself. */
+/* Class 2 is only predicted: its pixels lower the others' scores, and it has no score itself. */
 static void test_absent_classes_do_not_count(void **state) {
     (void)state;
     const int32_t truth[] = {0, 0, 0, 0, 1, 1, TRUTH_VOID, TRUTH_VOID};
@@ -403,7 +403,7 @@ static void test_json_by_hand(void **state) {
     score_free(&s);
 }
 
-/* The four members; the quotes are written as ' to spare the backslashes. */
+/* The four members; quotes are written as ' to avoid backslashes. */
 static void write_json(char *text, size_t bytes, const char *classes, const char *pairs,
                        const char *pixels, const char *right) {
     snprintf(text, bytes, "{'classes': %s, 'confusion': %s, 'band_pixels': %s, 'band_right': %s}",
@@ -512,7 +512,7 @@ static dcrf_status no_memory(dcrf_error *error) {
     return DCRF_ERROR_MEMORY;
 }
 
-/* Count an image; what fails leaves the score as it was. */
+/* Count an image; a failure leaves the score unchanged. */
 static dcrf_status count_scenario(dcrf_error *error) {
     score s = {0}, again = {0};
     json_t *json = NULL;
@@ -539,7 +539,7 @@ static void test_failing_allocations(void **state) {
         images[0].truth[i] = (int32_t)(i % 5 % 3);
         images[0].labels[i] = (uint16_t)(i % 3);
     }
-    /* So that the requests of the library for JSON can be refused too. */
+    /* So that JSON allocations can be made to fail too. */
     json_set_alloc_funcs(malloc, free);
     assert_true(check_failing_allocations("score", count_scenario) > 10);
 }

@@ -1,5 +1,5 @@
-/* The masks of scribbles on pictures that lie beside the repository where they are at hand: six
- * photographs with two sets of strokes each, in colour and in grey, and a volume. */
+/* The masks of scribbles on pictures that may be available next to the repository: six photographs
+ * with two sets of strokes each, in colour and in grey, and a volume. */
 #include "unit.h"
 
 #include "io/image.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #define VOID_LABEL 255
-/* A little below what is measured (0.821, 0.747, 0.872), and above what is left without one of the
- * parts that the energies are made of (0.777 to 0.798 in colour, docs/notes/scribbles.md). */
+/* Slightly below what is measured (0.821, 0.747, 0.872), and above what results without one of the
+ * parts of the energies (0.777 to 0.798 in colour, docs/notes/scribbles.md). */
 #define MEAN_IOU_PROMISED 0.81
 #define MEAN_IOU_IN_GREY 0.735
 #define IOU_IN_THE_VOLUME 0.86
@@ -56,7 +56,7 @@ static double intersection_over_union(const uint16_t *mask, const int32_t *truth
     return (double)both / (double)either;
 }
 
-/* The mask of some strokes, which it must keep. */
+/* The mask for some strokes, which must keep their labels. */
 static void find_mask(dcrf_scribbles *scribbles, const struct picture *picture,
                       const int32_t *strokes, uint16_t *mask) {
     const dcrf_view view = dcrf_view_interleaved(strokes, DCRF_I32, &picture->grid, 1);
@@ -68,7 +68,7 @@ static void find_mask(dcrf_scribbles *scribbles, const struct picture *picture,
         assert_true(strokes[a] == VOID_LABEL || strokes[a] == mask[a]);
 }
 
-/* The scores of both sets of an image, added up. */
+/* The sum of the scores of both sets of an image. */
 static double score_sets(const struct picture *picture, size_t channels, const char *name) {
     char path[512];
     double sum = 0;
@@ -118,7 +118,7 @@ static void test_photographs(void **state) {
     assert_true(in_grey >= MEAN_IOU_IN_GREY);
 }
 
-/* A volume of one channel, its own unit and spacing, against a segmentation by others. */
+/* A volume of one channel, with its own unit and spacing, against an independent segmentation. */
 static void test_volume(void **state) {
     (void)state;
     struct picture picture;

@@ -1,4 +1,5 @@
-/* Scribbles: energies against formulas written out again, and what must not change the mask. */
+/* Scribbles: energies against formulas written out independently, and what must not change the
+ * mask. */
 #include "unit.h"
 
 #include <dcrf/dcrf.h>
@@ -130,14 +131,14 @@ static void test_permuted_labels(void **state) {
     run(scene, &scene->image_view, 3, 1, NULL, &permuted);
     for (size_t a = 0; a < PIXELS; a++) {
         assert_int_equal(permuted.labels[a], to[plain.labels[a]]);
-        /* Sums over labels in another order: rounding of floats, through 15 updates. */
+        /* Sums over labels in another order: float rounding, through 15 updates. */
         for (size_t i = 0; i < 3; i++)
             assert_true(fabsf(permuted.marginals[a * STRIDE + (size_t)to[i]] -
                               plain.marginals[a * STRIDE + i]) < 1e-4f);
     }
 }
 
-/* A label without a stroke is given to no pixel, and changes nothing for the others. */
+/* A label without strokes is assigned to no pixel, and does not affect the others. */
 static void test_label_without_strokes(void **state) {
     (void)state;
     static struct result three, four;
@@ -149,7 +150,7 @@ static void test_label_without_strokes(void **state) {
         assert_true(four.marginals[a * STRIDE + 3] == 0);
 }
 
-/* Strokes that were there before leave no trace: a warm start gives the bytes of a cold one. */
+/* Earlier strokes leave no trace: a warm start gives the same bytes as a cold one. */
 static void test_history(void **state) {
     (void)state;
     static struct result cold, warm, again;
@@ -162,7 +163,7 @@ static void test_history(void **state) {
     CHECK(dcrf_workspace_new(&workspace, 2, &error));
     CHECK(dcrf_scribbles_new(&scribbles, &scene->grid, &scene->image_view, 3, NULL, workspace,
                              &error));
-    /* Wrong ones, then the right ones. */
+    /* Wrong strokes, then the right ones. */
     for (size_t a = 0; a < PIXELS; a++)
         scene->strokes[a] = a % 97 == 0 ? (int32_t)(a % 3) : -1;
     CHECK(dcrf_scribbles_set_strokes(scribbles, &scene->stroke_view, &error));
@@ -171,7 +172,7 @@ static void test_history(void **state) {
     assert_true(memcmp(warm.labels, cold.labels, sizeof cold.labels) != 0);
     scene = make_scene();
     CHECK(dcrf_scribbles_set_strokes(scribbles, &scene->stroke_view, &error));
-    take(scribbles, &again); /* still the old one */
+    take(scribbles, &again); /* still the old mask */
     assert_memory_equal(&again, &warm, sizeof warm);
     CHECK(dcrf_scribbles_update(scribbles, &error));
     take(scribbles, &again);
@@ -187,7 +188,7 @@ static void test_history(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* The unit of an image that is no photograph does not matter. */
+/* The unit does not matter if the image is not a photograph. */
 static void test_units(void **state) {
     (void)state;
     static struct result plain, scaled;
@@ -204,8 +205,8 @@ static void test_units(void **state) {
     size_t differences = 0;
     for (size_t a = 0; a < PIXELS; a++)
         differences += plain.labels[a] != scaled.labels[a];
-    /* Values are rounded in another place, so one on the border of two bins may fall on the other
-     * side; half a percent of the pixels may follow. */
+    /* Values are rounded at another point, so one on the border between two bins may fall on the
+     * other side; half a percent of the pixels may change. */
     assert_true(differences <= PIXELS / 200);
 }
 
@@ -281,7 +282,7 @@ static void test_energies(void **state) {
     for (size_t label = 0; label < 2; label++)
         for (size_t i = 0; i < LINE; i++)
             way[label][i] = label ? 1e9 : 0;
-    for (size_t i = 4; i < LINE; i++) /* along a line there is one way only */
+    for (size_t i = 4; i < LINE; i++) /* along a line there is only one path */
         way[0][i] = way[0][i - 1] + fabs(belief[i] - belief[i - 1]) + settings.step_length;
     for (size_t i = LINE; i-- > 0;)
         way[1][i] =
@@ -300,8 +301,8 @@ static void test_energies(void **state) {
             const double wanted =
                 fmin(settings.colour_limit, settings.colour_weight * deficit) +
                 settings.distance_weight * way[label][i] / (way[label][i] + way[1 - label][i]);
-            /* Lengths are rounded to 1/4096, 23 of them in ways of 0.4 or more; the ratio moves by
-             * twice the share of that. */
+            /* Lengths are rounded to 1/4096, up to 23 of them in paths of 0.4 or more; the ratio
+             * changes by twice that relative error. */
             assert_true(fabs(energy - wanted) < 0.02);
         }
     dcrf_scribbles_free(&scribbles);
@@ -358,7 +359,7 @@ static void test_mistakes(void **state) {
     CHECK(dcrf_scribbles_set_strokes(s, &scene->stroke_view, &error));
     CHECK(dcrf_scribbles_update(s, &error));
     assert_true(dcrf_scribbles_is_ready(s));
-    /* A bad map loses nothing. */
+    /* A bad map changes nothing. */
     scene->strokes[WIDTH + 2] = 3;
     assert_fails(DCRF_ERROR_ARGUMENT, "the label 3 at (2, 1, 0)", error,
                  dcrf_scribbles_set_strokes(s, &scene->stroke_view, &error));
@@ -373,7 +374,7 @@ static void test_mistakes(void **state) {
     dcrf_workspace_free(&ws);
 }
 
-/* A byte map with 255 where nothing was drawn is the same as one of -1. */
+/* A byte map with 255 for unmarked pixels is the same as one with -1. */
 static void test_bytes(void **state) {
     (void)state;
     static struct result wide, narrow;
@@ -434,7 +435,8 @@ static void test_cancelling(void **state) {
 
 /* ---- odd images ------------------------------------------------------------------------------ */
 
-/* One colour only, a volume, one pixel wide, many channels: a mask, and strokes bind. */
+/* A single colour, a volume, one pixel wide, many channels: there is a mask, and it obeys the
+ * strokes. */
 static void test_odd_images(void **state) {
     (void)state;
     const dcrf_grid grids[] = {dcrf_grid_1d(2), dcrf_grid_2d(1, 9), dcrf_grid_2d(12, 7),

@@ -1,5 +1,5 @@
-/* The search: it finds what is known to be best, asks for the same points again, and goes on from
- * any log that a killed run can leave. */
+/* The search: it finds the known optimum, repeats the same points, and resumes from any log that a
+ * killed run can leave. */
 #include "unit.h"
 
 #include "dataset/search_log.h"
@@ -28,7 +28,7 @@ static const search_space space = {
     .objective = 1,
 };
 
-/* Where the best is, as parts of the axes: not in the middle, where the search begins, nor at the
+/* The optimum, as fractions of the axes: neither in the middle, where the search begins, nor at the
  * start. */
 static const double best_place[AXES] = {0.3, 0.62, 0.8, 0.17, 0.45};
 static const double lower_peak[AXES] = {0.8, 0.2, 0.15, 0.8, 0.8};
@@ -59,7 +59,7 @@ static bool score_point(void *user, const double *values, double *scores, cli_pr
     counter *count = user;
     for (size_t i = 0; i < AXES; i++) {
         assert_true(values[i] >= space.axes[i].low && values[i] <= space.axes[i].high);
-        /* Four digits, or a step; the start may have more. */
+        /* Four digits, or a step; the start may have more digits. */
         if (count->evaluations > 0 && i < 4 && values[i] > space.axes[i].low &&
             values[i] < space.axes[i].high)
             assert_true(number_rounded(values[i], 4) == values[i]);
@@ -89,7 +89,7 @@ static bool run_search(counter *count, size_t seed, const size_t *budgets, size_
     return search_log_open(log, LOG_FILE, &space, problem) && search_run(&task, log, problem);
 }
 
-/* A run into the log as it is, which must succeed; its evaluations. */
+/* A run that continues the existing log and must succeed; returns its evaluations. */
 static size_t complete(size_t seed, bool in_steps, size_t budget) {
     counter count = {0, 0, in_steps};
     search_log log;
@@ -159,14 +159,14 @@ static void find_best(bool in_steps, size_t budget, double tolerance) {
     search_log_close(&log);
 }
 
-/* The quadratic models are nearly exact here: what is left is where they settle, 0.005. */
+/* The quadratic models are nearly exact here: what remains is where they converge, 0.005. */
 static void finds_the_best_of_a_smooth_function(void **state) {
     (void)state;
     find_best(false, 150, 0.02);
 }
 
-/* A step is as high as the function falls over 0.022 of all axes, and the last one moves in
- * steps; ten times that is far from the second peak, which is 0.35 to 0.65 away on every axis. */
+/* A step is as high as the function falls over 0.022 of all axes, and the last axis moves in steps;
+ * ten times that is far from the second peak, which is 0.35 to 0.65 away on every axis. */
 static void finds_the_best_of_steps_with_two_peaks(void **state) {
     (void)state;
     find_best(true, 150, 0.1);
@@ -189,7 +189,7 @@ static void asks_the_same_again(void **state) {
     file_free(&first);
 }
 
-/* Cut behind and within every line. */
+/* Truncated after and within every line. */
 static void goes_on_from_every_cut(void **state) {
     (void)state;
     size_t lines = 0;
@@ -256,7 +256,7 @@ static bool score_size(void *user, const double *values, double *scores, cli_pro
     return true;
 }
 
-/* One axis with 12 steps is soon tried out: 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 200. */
+/* One axis with 12 steps is soon exhausted: 5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 200. */
 static void ends_where_nothing_is_left(void **state) {
     (void)state;
     const search_space few = {.axes = {{"e", 5, 200, true, 1.4142135623730951}},
@@ -289,7 +289,7 @@ static void refuses_other_logs(void **state) {
     third[5] = 'x';
     write_bytes(LOG_FILE, copy, whole.size);
     assert_refused("line 4 is not of a log", 3, 20);
-    /* So is a digit that is another one. */
+    /* A changed digit is detected too. */
     memcpy(copy, whole.data, whole.size);
     char *digit = strpbrk(strchr(third + 3, ',') + 1, "0123456789");
     *digit = *digit == '7' ? '8' : '7';

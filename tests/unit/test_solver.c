@@ -1,11 +1,11 @@
-/* The solver as a whole, for every method: against enumeration, and what must not matter. */
+/* The solver as a whole, for every method: against enumeration, and invariances. */
 #include "toy.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Energies come through float kernels and float unaries and are added in double: 4e-6 of the sum of
+/* Energies come from float kernels and float unaries and are added in double: 4e-6 of the sum of
  * the absolute values, which for these toys is below 60. */
 #define TOLERANCE 2e-4
 
@@ -28,7 +28,7 @@ static dcrf_settings new_settings(dcrf_method method) {
     return settings;
 }
 
-/* Run, compare what is reported with the naive energy, and return the energy. */
+/* Run, compare the reported energy with the naive one, and return it. */
 static double run_and_check(const struct toy *toy, dcrf_solver *solver, uint16_t *labels) {
     dcrf_error error = {0};
     dcrf_solver_info info;
@@ -216,7 +216,7 @@ static void a_warm_start_never_ends_worse(void **state) {
             solver = new_solver(&toy, &settings);
             assert_int_equal(dcrf_solver_start_marginals(solver, marginals, 3, NULL), DCRF_OK);
             assert_true(run_and_check(&toy, solver, labels) <= optimum + TOLERANCE);
-            /* And once more, from what it has. */
+            /* Again, from the result. */
             assert_true(run_and_check(&toy, solver, labels) <= optimum + TOLERANCE);
             dcrf_solver_free(&solver);
         }
@@ -304,7 +304,7 @@ static void limits_stop(void **state) {
         dcrf_settings settings = new_settings(methods[k]);
         settings.iterations = SIZE_MAX;
         settings.stationarity = 0;
-        /* Sooner or later a busy machine leaves the time for an iteration. */
+        /* On a busy machine, raise the limit until there is time for an iteration. */
         settings.time_limit_s = 0.02;
         dcrf_solver *solver = NULL;
         do {
@@ -345,7 +345,7 @@ static void steps_and_trace(void **state) {
     struct toy toy = new_toy(4, 40, 3, 3, 0.3, TOY_POTTS, 1);
     for (size_t k = 0; k < METHODS; k++) {
         dcrf_settings settings = new_settings(methods[k]);
-        settings.iterations = 40000; /* more than the trace has room for */
+        settings.iterations = 40000; /* more than the trace holds */
         settings.stationarity = 0;
         settings.trace = 1;
         dcrf_solver *solver = new_solver(&toy, &settings);
@@ -374,7 +374,7 @@ static void defaults_set_every_field(void **state) {
     (void)state;
     dcrf_settings first, second;
     for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
-        /* Junk that differs in every byte: a field that is left alone differs afterwards. */
+        /* Junk that differs in every byte: a field that is not set differs afterwards. */
         memset(&first, 0x5a, sizeof first);
         memset(&second, 0xa5, sizeof second);
         dcrf_settings_defaults(&first, method);

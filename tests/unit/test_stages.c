@@ -1,5 +1,5 @@
-/* The stages of a run: what the candidates find, that limits hold in every one of them, and that
- * the exact operators begin where the fast ones end. */
+/* The stages of a run: what the candidates find, that limits hold in each stage, and that the exact
+ * operators start where the fast ones end. */
 #include "scene.h"
 #include "toy.h"
 
@@ -9,14 +9,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Energies come through float kernels: 4e-6 of terms that add up to less than 60. */
+/* Energies come from float kernels: 4e-6 of terms that sum to less than 60. */
 #define AGREEMENT 2e-4
 
-/* Without time to sum in double the energy of a run with a bound is rounded up by what floats can
- * be off: some hundred roundings to float of pairs that add up to less than 60. */
+/* Without time to sum in double, the energy of a run with a bound is rounded up by the possible
+ * error of floats: some hundred float roundings of pairs that sum to less than 60. */
 #define ROUNDED_UP 3e-3
 
-/* Devices round otherwise than the CPU, whose sums in float of one labelling are the same bytes. */
+/* Devices round differently from the CPU, whose float sums for one labelling are bit-identical. */
 static double of_floats(void) {
     return getenv("DCRF_TEST_DEVICE") ? ROUNDED_UP : AGREEMENT;
 }
@@ -33,13 +33,13 @@ static dcrf_solver_info info_of(const dcrf_solver *solver) {
 
 #define TOY_VARIABLES 30
 
-/* Kernels that leave the unaries something to say. */
+/* Kernels weak enough for the unaries to matter. */
 static void weaken(struct scene *scene) {
     for (size_t m = 0; m < KERNELS; m++)
         set_weight(scene, m, 0.02);
 }
 
-/* The labelling of the smallest unaries, and the best of one label, by plain sums. */
+/* The labelling of the smallest unaries, or the best constant one, by plain sums. */
 static double simple_energy(const struct toy *toy, dcrf_candidate_kind kind) {
     uint16_t labels[TOY_VARIABLES];
     double least = (double)INFINITY;
@@ -55,8 +55,8 @@ static double simple_energy(const struct toy *toy, dcrf_candidate_kind kind) {
     return least;
 }
 
-/* Each candidate is tried once, has a time, and bounds the result. The flow is tried where nothing
- * before it is better than one label everywhere, and annealing where that was no proof. */
+/* Each candidate is tried once, has a time, and bounds the result. The flow is tried if nothing
+ * before it is better than a constant labelling, and annealing if the flow was no proof. */
 static void candidates_can_be_read(void **state) {
     (void)state;
     size_t flows = 0, proofs = 0, annealings = 0;
@@ -81,7 +81,7 @@ static void candidates_can_be_read(void **state) {
             const bool is_lp = method == DCRF_METHOD_LP;
             const double mean_field = info.candidates[DCRF_CANDIDATE_MEAN_FIELD].energy;
             const bool wants_flow = is_lp && constant <= fmin(unary, mean_field) + AGREEMENT;
-            /* A bound of the flow is one of the run, and of its labelling. */
+            /* A bound from the flow is a bound for the run and for its labelling. */
             const double bound = info.candidates[DCRF_CANDIDATE_FLOW].lower_bound;
             assert_true(isnan(bound) || (bound <= info.lower_bound && bound <= constant));
             const bool is_proven = wants_flow && bound >= constant - 1e-5 * fabs(constant);
@@ -115,8 +115,8 @@ static void candidates_can_be_read(void **state) {
     assert_true(proofs > 0 && proofs < flows && annealings > flows - proofs);
 }
 
-/* A run with a loose gap anneals only where its first steps do not close the gap, and what it
- * proves holds all the same. */
+/* A run with a loose gap anneals only if its first steps do not close the gap, and what it proves
+ * still holds. */
 static void loose_gaps_wait_with_annealing(void **state) {
     (void)state;
     size_t without = 0, later = 0;
@@ -193,8 +193,8 @@ static int is_over(void *user) {
     return ++patience->asked > patience->most;
 }
 
-/* A run is asked to stop at its first question, its second, and so on through all its stages: it
- * does, it asks no more than a few times after that, and it holds a labelling with its energy. */
+/* A run is cancelled at the first call of the callback, at the second, and so on through all its
+ * stages: it stops, calls back at most a few more times, and holds a labelling with its energy. */
 static void cancelling_works_at_every_question(void **state) {
     (void)state;
     struct scene scene = new_scene(dcrf_grid_2d(24, 20), 4, 1, DCRF_OPERATOR_FAST, NO_MATRICES);
@@ -222,8 +222,8 @@ static void cancelling_works_at_every_question(void **state) {
             assert_int_equal(
                 dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, NULL),
                 DCRF_OK);
-            /* Without time for the energy in double there is that of floats. A bound is never
-             * compared with less than the truth. */
+            /* Without time for the energy in double, the float energy is used. A bound is never
+             * compared with an energy below the true one. */
             if (info.energy.total != at_most.total) {
                 assert_true(patience.asked > most);
                 assert_true(method == DCRF_METHOD_LP ? info.energy.total > at_most.total
@@ -232,18 +232,18 @@ static void cancelling_works_at_every_question(void **state) {
             }
             assert_true(stop > 0);
             dcrf_solver_free(&solver);
-            if (patience.asked <= most) { /* it was not asked: the run came to its end */
+            if (patience.asked <= most) { /* never cancelled: the run finished */
                 assert_true(most > 20);
                 break;
             }
-            /* The callback is not asked again once it has said so. */
+            /* The callback is not called again after it has cancelled. */
             assert_int_equal(patience.asked, most + 1);
         }
     free(labels);
     free_scene(&scene);
 }
 
-/* A time limit covers every stage: passing it in the first one leaves out the others. */
+/* A time limit covers every stage: if the first one exceeds it, the others are skipped. */
 static void no_time_at_all(void **state) {
     (void)state;
     struct toy toy = new_toy(5, 60, 4, 3, 0.4, TOY_POTTS, 1);
@@ -292,7 +292,7 @@ static void exact_after_fast(void **state) {
     assert_int_equal(info.candidates[DCRF_CANDIDATE_FAST].status, DCRF_OK);
     assert_true(info.energy.total <= info.candidates[DCRF_CANDIDATE_FAST].energy);
     assert_int_equal(info.candidates[DCRF_CANDIDATE_ANNEALING].was_tried, 0);
-    /* First the moments of the one stage, then those of the other. */
+    /* First the moments of one stage, then those of the other. */
     size_t count, of_fast = 0;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
     while (of_fast < count && moments[of_fast].stage == DCRF_STAGE_FAST)

@@ -1,5 +1,5 @@
-/* The default kernels and the strength that suits unary energies, against a naive re-implementation
- * that shares no code with it: exponentials at every temperature, bisection instead of a table. */
+/* The default kernels and the strength that suits the unary energies, against a naive independent
+ * implementation: exponentials at every temperature, bisection instead of a table. */
 #include "unit.h"
 
 #include <dcrf/dcrf.h>
@@ -27,8 +27,8 @@ static double uniform(uint64_t *state) {
     return (double)(*state >> 40) / (double)(1 << 24);
 }
 
-/* Stripes of three colours with noise; a classifier that is right with a chance of 70 %, from patch
- * to patch of `patch` pixels in a row. */
+/* Stripes of three colours with noise; a classifier that is right with a probability of 70 %, drawn
+ * once per patch of `patch` pixels in a row. */
 static problem make(dcrf_grid grid, size_t labels, size_t patch, uint64_t seed) {
     const uint64_t first_seed = seed;
     problem p = {.grid = grid, .labels = labels};
@@ -174,8 +174,8 @@ static double geometric_mean_margin(const problem *p) {
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Small grids are looked at whole, so the counts are equal. A cubic between temperatures a factor
- * of two apart is off by up to 3/128 (ln 2)^4 = 0.5 % of the fourth derivative of ln X over ln T,
+/* Small grids are not sampled, so the counts are equal. A cubic between temperatures a factor of
+ * two apart is off by up to 3/128 (ln 2)^4 = 0.5 % of the fourth derivative of ln X over ln T,
  * which is below 1 here. */
 static void test_against_the_oracle(void **state) {
     (void)state;
@@ -193,7 +193,7 @@ static void test_against_the_oracle(void **state) {
                 assert_near(found.rho, sums.differing / sums.expected, 0.01 * found.rho);
                 const double temperature = calibrating_temperature(&p);
                 assert_near(found.temperature, temperature, 0.01 * temperature);
-                /* As docs/explain/strength.md has it. */
+                /* As in docs/explain/strength.md. */
                 assert_near(found.strength,
                             14 * found.temperature / (1 + 2 * found.temperature / found.margin),
                             1e-12 * found.strength);
@@ -226,19 +226,19 @@ static void test_threads_do_not_matter(void **state) {
     drop(&p);
 }
 
-/* The sample of a large image tells what all of its pixels tell. */
+/* The sample of a large image is representative of all its pixels. */
 static void test_the_sample_is_fair(void **state) {
     (void)state;
     problem p = make(dcrf_grid_2d(448, 301), 3, 3, 11);
     const dcrf_measured_strength found = measure(&p);
     const pair_sums all = sum_pairs(&p, 1);
     /* About 16,000 of 134,848 pixels: the standard error of a share near 0.2 of 20,000 pairs in
-     * patches of 9 pixels is 1 %; three of them, and the interpolation's 1 %. */
+     * patches of 9 pixels is 1 %; allow three of these, plus 1 % for the interpolation. */
     assert_near(found.rho, all.differing / all.expected, 0.04 * found.rho);
     drop(&p);
 }
 
-/* Offsets of single pixels and the numbering of the labels mean nothing; a factor scales. */
+/* Offsets per pixel and the numbering of the labels do not matter; a factor scales the result. */
 static void test_invariances(void **state) {
     (void)state;
     problem p = make(dcrf_grid_2d(80, 50), 4, 2, 13);
@@ -247,9 +247,9 @@ static void test_invariances(void **state) {
     for (size_t a = 0; a < p.variables; a++)
         for (size_t i = 0; i < p.labels; i++)
             moved.unary[a * 4 + i] =
-                p.unary[a * 4 + (i + 1) % 4] + (float)(a % 8); /* no rounding of note */
+                p.unary[a * 4 + (i + 1) % 4] + (float)(a % 8); /* negligible rounding */
     const dcrf_measured_strength after = measure(&moved);
-    /* Sums up to 10 in single precision: 1e-6 of a margin near 1, and some margins change sides. */
+    /* Sums up to 10 in single precision: 1e-6 of a margin near 1, and a few margins change sign. */
     assert_near(after.strength, before.strength, 1e-4 * before.strength);
     assert_int_equal(after.pairs, before.pairs);
     const float factors[] = {0.01f, 1.0f / 3, 2, 3, 10, 1000};
@@ -267,7 +267,7 @@ static void test_invariances(void **state) {
     drop(&moved);
 }
 
-/* Pixels that do not know count neither as agreeing nor as disagreeing. */
+/* Undecided pixels count neither as agreeing nor as disagreeing. */
 static void test_the_undecided_do_not_count(void **state) {
     (void)state;
     problem p = make(dcrf_grid_2d(60, 40), 3, 2, 17);
@@ -277,7 +277,7 @@ static void test_the_undecided_do_not_count(void **state) {
             p.unary[a * 3 + i] = 2;
     const dcrf_measured_strength fewer = measure(&p);
     assert_true(fewer.pairs < before.pairs);
-    assert_near(fewer.rho, before.rho, 0.1 * before.rho); /* another sample of the same */
+    assert_near(fewer.rho, before.rho, 0.1 * before.rho); /* a different sample of the same data */
     for (size_t k = 0; k < p.variables * 3; k++)
         p.unary[k] = 2;
     const dcrf_measured_strength none = measure(&p);
@@ -326,7 +326,7 @@ static void test_changes(void **state) {
         for (size_t i = 0; i < 4; i++)
             p.unary[a * 4 + i] = i == best ? 0 : 1;
     }
-    dcrf_model *model = model_of(&p, true); /* of the strength 1 */
+    dcrf_model *model = model_of(&p, true); /* at strength 1 */
     assert_int_equal(dcrf_changes_of(model, labels, &strong, before, after, &changes, &error), 0);
     assert_int_equal(changes.changed, 0);
     assert_int_equal(changes.warnings, 0);
@@ -336,7 +336,7 @@ static void test_changes(void **state) {
     assert_int_equal(before[3], 0);
     assert_memory_equal(before, after, sizeof before);
     labels[39] = 1; /* label 2 keeps one pixel */
-    labels[0] = 3;  /* which no variable preferred */
+    labels[0] = 3;  /* no variable preferred it */
     assert_int_equal(dcrf_changes_of(model, labels, &weak, before, after, &changes, &error), 0);
     assert_int_equal(changes.changed, 2);
     assert_int_equal(changes.labels_after, 4);

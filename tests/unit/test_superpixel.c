@@ -1,6 +1,6 @@
 /* Superpixels: colours against published values, and what every result must be (a numbered
- * partition into connected regions of at least the minimum size), on pictures of many kinds. What
- * the methods themselves do is in test_superpixel_methods.c. */
+ * partition into connected regions of at least the minimum size), on pictures of many kinds. The
+ * methods themselves are tested in test_superpixel_methods.c. */
 #include "superpixel_oracle.h"
 #include "superpixel_pictures.h"
 #include "unit.h"
@@ -16,8 +16,8 @@
 
 static void colours_have_their_published_values(void **state) {
     (void)state;
-    /* sRGB primaries and others under D65, to the four decimals in which tables give them. The
-     * matrix has seven digits, so a tolerance of 0.001 is that of the tables. */
+    /* sRGB primaries and others under D65, to the four decimals given in tables. The matrix has
+     * seven digits, so the tolerance of 0.001 is that of the tables. */
     static const struct {
         float rgb[3];
         double luv[3], lab[3];
@@ -166,7 +166,8 @@ static void layouts_and_types_do_not_matter(void **state) {
 
 static void ties_go_to_the_first(void **state) {
     (void)state;
-    /* 0 0 1 2 2, all of one colour: region 1 joins 0; of two small ones the first goes first. */
+    /* 0 0 1 2 2, all of one colour: region 1 joins 0; of two small regions the first is joined
+     * first. */
     const struct picture p = picture_of(CONSTANT, 5, 1);
     struct dcrf_colours luv = colours_of(&p, DCRF_COLOUR_LUV);
     dcrf_error error;
@@ -178,7 +179,7 @@ static void ties_go_to_the_first(void **state) {
     assert_int_equal(count, 2);
     assert_memory_equal(regions, ((int32_t[]){0, 0, 0, 1, 1}), sizeof regions);
 
-    int32_t singles[] = {0, 1, 2, 3, 4}; /* 0 joins 1, and each of the others the pair so far */
+    int32_t singles[] = {0, 1, 2, 3, 4}; /* 0 joins 1, then each of the others joins them */
     count = 5;
     assert_int_equal(dcrf_regions_join_small(singles, &count, &luv, 2, workspace, &error), DCRF_OK);
     assert_int_equal(count, 1);

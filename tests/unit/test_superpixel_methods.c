@@ -27,8 +27,8 @@ static void compare_mean_shift(enum kind kind, size_t width, size_t height, doub
 
     struct dcrf_mode *modes = malloc(p.pixels * sizeof *modes);
     struct dcrf_mode *wanted = oracle_modes(&luv, (float)spatial, (float)range);
-    /* To the bit, by every instruction set: sums are exact, and everything else is one operation on
-     * the same floats. */
+    /* Bit-identical for every instruction set: sums are exact, and everything else is one operation
+     * on the same floats. */
     const dcrf_cpu before = dcrf_cpu_in_use();
     dcrf_workspace *workspace;
     assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
@@ -64,7 +64,7 @@ static void mean_shift_is_what_it_says(void **state) {
     }
     compare_mean_shift(NOISE, 20, 20, 8, 60, 1);
     compare_mean_shift(NOISE, 20, 20, 1, 1.0 / 64, 7);
-    /* A window with more rows than one exact sum of floats may have. */
+    /* A window with more rows than one exact float sum can have. */
     compare_mean_shift(PATCHES, 14, 90, 60, 90, 10);
 }
 
@@ -97,7 +97,7 @@ static void slic_is_what_it_says(void **state) {
     compare_slic(NOISE, 12, 12, 1, 10, 1);
 }
 
-/* A volume of blobs, noise or one intensity, on a scale of its own, with a spacing. */
+/* A volume of blobs, noise or one intensity, with its own scale and spacing. */
 static void compare_volume(enum kind kind, dcrf_grid grid, double size_px, double compactness,
                            size_t min_region_px) {
     const size_t slice = grid.size[0] * grid.size[1], voxels = slice * grid.size[2];
@@ -106,7 +106,8 @@ static void compare_volume(enum kind kind, dcrf_grid grid, double size_px, doubl
     float *stretched = malloc(voxels * sizeof *stretched);
     for (size_t a = 0; a < voxels; a++)
         intensities[a] = 10 * (float)rgb[3 * a] - 1000;
-    /* Fewer than 200 voxels, so that none is an outlier: the scale is that of the extremes. */
+    /* Fewer than 200 voxels, so that none counts as an outlier: the scale is that of the
+     * extremes. */
     assert_true((size_t)(DCRF_SUPERPIXEL_OUTLIERS * (double)voxels) == 0);
     float low = INFINITY, high = -INFINITY;
     for (size_t a = 0; a < voxels; a++) {
@@ -155,7 +156,7 @@ static void slic_of_volumes_is_what_it_says(void **state) {
     }
 }
 
-/* Eight flat boxes with noise, far apart in intensity: every one is found, whatever the scale, and
+/* Eight flat boxes with noise, far apart in intensity: all are found, whatever the scale, and
  * outliers change nothing. */
 static void boxes_of_a_volume_are_found(void **state) {
     (void)state;

@@ -1,4 +1,5 @@
-/* The pool: every index once, the same sums for every thread count, forks, floating-point modes. */
+/* The thread pool: every index once, the same sums for every thread count, forks, floating-point
+ * modes. */
 #define _GNU_SOURCE
 #include "unit.h"
 
@@ -36,7 +37,7 @@ struct visits {
     atomic_uchar working[8]; /* is this worker inside a chunk? */
 };
 
-/* Tasks run in other threads, where cmocka's asserts may not jump: mistakes are counted. */
+/* Tasks run in other threads, where cmocka's asserts must not jump, so errors are counted. */
 static void visit(void *context, size_t begin, size_t end, size_t worker) {
     struct visits *visits = context;
     const size_t left = visits->count - begin;
@@ -80,7 +81,7 @@ static void every_index_once(void **state) {
     check_visits(NULL, 1, 1000, 7);
 }
 
-/* Short loops one after the other, and pauses long enough that workers fall asleep in between. */
+/* Short loops in succession, with pauses long enough for workers to fall asleep. */
 static void loops_follow_each_other(void **state) {
     (void)state;
     dcrf_pool *pool = new_pool(3);
@@ -199,7 +200,7 @@ static void check_child(int (*work)(dcrf_pool *pool)) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(20); /* a child that waits for threads that are not there must not hang the test */
+        alarm(20); /* a child that waits for missing threads must not hang the test */
         _exit(work(pool));
     }
     int status = -1;
@@ -215,14 +216,14 @@ static void child_of_a_fork_can_use_and_free_the_pool(void **state) {
     check_child(use_and_free);
 }
 
-/* Who cannot start threads after such a fork: the thread sanitizer, and qemu-user, which ends by an
+/* What cannot start threads after such a fork: the thread sanitizer, and qemu-user, which fails an
  * assertion of its own. */
 static const char *without_such_threads(void) {
 #if defined(__SANITIZE_THREAD__)
     return "the thread sanitizer";
 #else
     char name[16] = "";
-    FILE *stream = fopen("/proc/self/comm", "r"); /* what the kernel runs */
+    FILE *stream = fopen("/proc/self/comm", "r"); /* the program the kernel runs */
     if (stream) {
         if (!fgets(name, sizeof name, stream))
             name[0] = 0;
@@ -257,7 +258,7 @@ static void look_at_mask(void *context, size_t begin, size_t end, size_t worker)
     pthread_sigmask(SIG_SETMASK, NULL, &set);
     atomic_store(&masks->blocked[worker], (size_t)sigismember(&set, SIGINT));
     atomic_store(&masks->faults_blocked[worker], (size_t)sigismember(&set, SIGSEGV));
-    /* Stay until every thread has come, so that each looks. */
+    /* Wait until every thread is here, so that each is checked. */
     atomic_fetch_add(&masks->chunks, 1);
     while (atomic_load(&masks->chunks) < 4)
         sched_yield();
@@ -306,7 +307,7 @@ static void modes_are_set_inside_and_restored_outside(void **state) {
             const float half_after = numbers.tiny * 0.5f;
             fesetround(FE_TONEAREST);
             assert_int_equal(mode_after, caller_modes[m]);
-            assert_true(half_after > 0); /* denormals are back */
+            assert_true(half_after > 0); /* denormals are enabled again */
             for (size_t i = 0; i < 64; i++) {
                 assert_true(numbers.halves[i] == 0);
                 assert_true(numbers.quotients[i] == 0x1.555556p-2f); /* 1/3 to nearest */
@@ -333,7 +334,7 @@ struct meeting {
     size_t count;
 };
 
-/* A chunk that ends when all have begun: only as many threads as there are chunks can end it. */
+/* A chunk that ends when all have started: only possible with as many threads as chunks. */
 static void meet(void *context, size_t begin, size_t end, size_t worker) {
     (void)begin;
     (void)end;
@@ -348,7 +349,7 @@ static void all_threads_are_woken_when_there_is_work_for_them(void **state) {
     (void)state;
     dcrf_pool *pool = new_pool(8);
     for (size_t chunks = 1; chunks <= 8; chunks++) {
-        usleep(20000); /* they are asleep, or some are */
+        usleep(20000); /* all or some are asleep */
         for (int i = 0; i < 3; i++) {
             struct meeting meeting = {.count = chunks};
             dcrf_parallel_for(pool, chunks, 1, meet, &meeting);

@@ -1,4 +1,5 @@
-/* Tiles: the cut, windows against the whole, and what happens when something stops or fails. */
+/* Tiles: the division into tiles, windows against the whole, and what happens when something stops
+ * or fails. */
 #include "unit.h"
 
 #include "core/rng.h"
@@ -15,7 +16,8 @@ static size_t below(dcrf_rng *rng, size_t end) {
 
 /* ---- the cut -------------------------------------------------------------------------------- */
 
-/* Every variable is in one inner region, and has its overlap around it as far as the grid goes. */
+/* Every variable is in exactly one inner region, with the full overlap around it as far as the grid
+ * goes. */
 static void check_tiling(const dcrf_grid *grid, const size_t window[3], const size_t overlap[3]) {
     dcrf_tiling tiling;
     dcrf_error error;
@@ -114,11 +116,11 @@ static void test_windows_need_room_for_their_overlap(void **state) {
 
 struct scene {
     dcrf_grid grid;
-    float *colours; /* 3 a pixel */
+    float *colours; /* 3 per pixel */
     float *unary;
     size_t models;  /* made so far */
-    size_t fail_at; /* the model that cannot be made; 0: none */
-    /* Tiles from this one on in these steps, and then no other; a step of 0: all. */
+    size_t fail_at; /* the model that fails; 0: none */
+    /* Only every `tile_step`-th tile, starting from `next_tile`; a step of 0: all. */
     size_t next_tile;
     size_t tile_step;
     dcrf_tile_facts facts[MOST_TILES];
@@ -127,7 +129,7 @@ struct scene {
     float *marginals;
 };
 
-/* Discs on a ground, both with grain; unaries that err at a fifth of the pixels. */
+/* Grainy discs on a grainy background; unaries that are wrong at a fifth of the pixels. */
 static struct scene new_scene(size_t width, size_t height) {
     struct scene s = {.grid = dcrf_grid_2d(width, height)};
     const size_t pixels = width * height;
@@ -233,7 +235,7 @@ static dcrf_tiles_info solve(struct scene *s, dcrf_method method, size_t window,
     return info;
 }
 
-/* The same problem by the solver itself. */
+/* The same problem solved as a whole. */
 static dcrf_energy solve_whole(struct scene *s, dcrf_method method, uint16_t *labels) {
     const dcrf_tile all = {.size = {s->grid.size[0], s->grid.size[1], 1}};
     dcrf_model *model = NULL;
@@ -279,8 +281,8 @@ static void test_one_tile_is_the_whole(void **state) {
 }
 
 /* Windows of three sigmas, in a picture of which the kernels see a part: seams are rare. The
- * pictures differ where a label is a matter of the last digits; a picture without an overlap
- * differs in far more places. */
+ * results differ where labels are nearly tied; without an overlap they differ in far more
+ * places. */
 static void test_seams_are_rare(void **state) {
     (void)state;
     enum { WIDTH = 150, HEIGHT = 120 };
@@ -295,11 +297,11 @@ static void test_seams_are_rare(void **state) {
         assert_int_equal(info.solved, 12);
         for (size_t a = 0; a < WIDTH * HEIGHT; a++)
             different[k] += s.labels[a] != labels[a];
-        if (k == 1) /* up to what the seams change */
+        if (k == 1) /* up to the effect of the seams */
             assert_true(fabs(info.energy.total - energy.total) < 2e-3 * energy.total);
     }
     assert_true(different[1] * 4 < different[0]);
-    /* Windows of 60 pixels are nearly all seam: 0.1 % is what large ones are held to. */
+    /* Windows of 60 pixels are nearly all seam: large ones are held to 0.1 %. */
     assert_true(different[1] * 200 < WIDTH * HEIGHT);
     free(labels);
     free_scene(&s);
@@ -317,8 +319,8 @@ static void test_threads_do_not_matter(void **state) {
     free_scene(&four);
 }
 
-/* Two that share the tiles, one of them from the last to the first, have the labels of one; and
- * what they know of the tiles, in their order, are the facts of one to the last bit. */
+/* Two runs that share the tiles, one of them in reverse order, give the same labels as one run; and
+ * the facts about their tiles, added in order, are bit-identical to those of one run. */
 static void test_tiles_can_be_shared(void **state) {
     (void)state;
     enum { TILES = 12, SIZE = 150 * 120 };
@@ -329,7 +331,8 @@ static void test_tiles_can_be_shared(void **state) {
         assert_int_equal(wanted.tiles, TILES);
         shared.tile_step = 2;
         assert_int_equal(solve(&shared, (dcrf_method)method, 60, 10, 1).tiles, TILES / 2);
-        /* Down from the last: below the first one is no tile, for sizes have no sign. */
+        /* Backwards from the last; stepping below the first wraps around to no tile, since size_t
+         * is unsigned. */
         shared.next_tile = TILES - 1;
         shared.tile_step = (size_t)-2;
         assert_int_equal(solve(&shared, (dcrf_method)method, 60, 10, 1).tiles, TILES / 2);
@@ -351,14 +354,14 @@ static void test_tiles_can_be_shared(void **state) {
     }
 }
 
-/* With windows that are the whole, the inner regions' energies are parts of one sum. */
+/* If every window is the whole grid, the energies of the inner regions are parts of one sum. */
 static void test_energies_of_parts_add_up(void **state) {
     (void)state;
     enum { WIDTH = 41, HEIGHT = 31 };
     struct scene s = new_scene(WIDTH, HEIGHT);
     uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
     const dcrf_energy energy = solve_whole(&s, DCRF_METHOD_MF, labels);
-    /* An overlap as wide as the grid: every window is all of it. */
+    /* An overlap as wide as the grid: every window covers it. */
     const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 2 * WIDTH + 20, WIDTH, 2);
     assert_int_equal(info.tiles, 1);
     dcrf_tiling tiling;
@@ -389,8 +392,8 @@ static void test_energies_of_parts_add_up(void **state) {
 
 /* ---- the origin ----------------------------------------------------------------------------- */
 
-/* What a lattice over a window makes of a bump in its middle is what the whole makes of it, where
- * the window has the place that it has there, and something else where it has not. */
+/* A lattice over a window filters a bump in its middle as the whole lattice does if the window has
+ * the right origin, and differently if not. */
 static void test_origin_aligns_lattices(void **state) {
     (void)state;
     enum { WIDTH = 140, SIDE = 90, X = 31, Y = 27 };
@@ -435,8 +438,8 @@ static void test_origin_aligns_lattices(void **state) {
         }
     for (int k = 0; k < 3; k++)
         free(out[k]);
-    /* Vertices that pixels outside of the window make carry a little to and fro: the lattice's
-     * support is wider than three sigmas. */
+    /* Vertices made by pixels outside the window contribute a little: the lattice's support is
+     * wider than three sigmas. */
     assert_true(error_of[0] < 1e-3 * largest);
     assert_true(error_of[1] > 10 * error_of[0]);
     dcrf_workspace_free(&workspace);
@@ -484,7 +487,7 @@ static void test_a_stop_leaves_the_unary_minimum(void **state) {
         assert_int_equal(info.tiles, 6);
         assert_int_equal(info.solved, by_time ? 0 : 2);
         assert_true(isnan(info.energy.total));
-        /* The last tile has what the unaries say. */
+        /* The last tile has the unary minimum. */
         for (size_t a = WIDTH * HEIGHT - 20; a < WIDTH * HEIGHT; a++) {
             const float *row = s.unary + LABELS * a;
             assert_int_equal(s.labels[a], row[1] < row[0]);
@@ -503,7 +506,8 @@ static int is_over(void *user) {
     return ++patience->asked > patience->most;
 }
 
-/* A run that is told to end at its question number `most`, by its settings or by the workspace. */
+/* A run that is cancelled at call number `most` of the callback, through its settings or the
+ * workspace. */
 static dcrf_tiles_info stop_at(struct scene *s, bool by_workspace, struct patience *patience) {
     const size_t window[3] = {36, 30, 0}, overlap[3] = {5, 5, 0};
     const dcrf_tile_callbacks callbacks = {
@@ -531,7 +535,7 @@ static dcrf_tiles_info stop_at(struct scene *s, bool by_workspace, struct patien
     return info;
 }
 
-/* In the middle of a plan, a run or an energy, too; and there is a labelling all the same. */
+/* Also in the middle of a plan, a run or an energy; there is a labelling anyway. */
 static void test_tiles_are_stopped_inside(void **state) {
     (void)state;
     struct scene s = new_scene(60, 30);
@@ -545,10 +549,10 @@ static void test_tiles_are_stopped_inside(void **state) {
             assert_int_equal(info.stop, is_whole ? DCRF_OK : DCRF_STOP_CANCELLED);
             assert_true(is_whole ? info.solved == 3 : info.solved <= 3);
             assert_true(!is_whole || isfinite(info.energy.total));
-            /* The run of a tile may call it once more, and nothing else does. */
+            /* The run of a tile may call it once more, but nothing else does. */
             assert_true(patience.asked <= most + 2);
         }
-        /* Plans, runs and energies of three tiles ask many times. */
+        /* Plans, runs and energies of three tiles call back many times. */
         assert_true(most > 100);
     }
     free_scene(&s);
@@ -589,7 +593,7 @@ static void test_errors_of_callbacks_come_back(void **state) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The estimate rises with everything that takes memory, and is not below what a plan and the
+/* The estimate grows with everything that takes memory, and is not below what a plan and the
  * solver's own blocks take. */
 static void test_memory_is_not_underestimated(void **state) {
     (void)state;

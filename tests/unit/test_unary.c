@@ -1,4 +1,4 @@
-/* Unary energies from energies, probabilities and logits: what they look like, what they become. */
+/* Unary energies from energies, probabilities and logits: how they are recognized and converted. */
 #include "unit.h"
 
 #include "core/rng.h"
@@ -14,7 +14,7 @@
 
 typedef struct numbers {
     size_t labels;
-    double x[PIXELS * MOST_LABELS]; /* the labels of a pixel next to each other */
+    double x[PIXELS * MOST_LABELS]; /* interleaved: the labels of a pixel are adjacent */
 } numbers;
 
 /* Softmax of random logits: distributions, some of them nearly certain. */
@@ -64,7 +64,7 @@ static dcrf_unary_traits look_at(const numbers *n, double scale) {
     return traits;
 }
 
-/* What settles for each claim, or DCRF_UNARY_AUTO where it is refused with this text. */
+/* The resolved kind for a claimed one, or DCRF_UNARY_AUTO if it is refused with this text. */
 static dcrf_unary_kind settled(const dcrf_unary_traits *traits, dcrf_unary_kind claimed,
                                const char *refusal) {
     dcrf_unary_kind kind = DCRF_UNARY_AUTO;
@@ -78,7 +78,7 @@ static dcrf_unary_kind settled(const dcrf_unary_traits *traits, dcrf_unary_kind 
     return kind;
 }
 
-/* ---- looks ---------------------------------------------------------------------------------- */
+/* ---- recognition ---------------------------------------------------------------------------- */
 
 static void normalized_numbers_are_recognized(void **state) {
     (void)state;
@@ -97,7 +97,7 @@ static void normalized_numbers_are_recognized(void **state) {
             traits = look_at(&logarithms, 0);
             assert_int_equal(traits.kind, DCRF_UNARY_LOGITS);
             assert_true(traits.is_certain);
-            /* A scale is part of the look. */
+            /* Numbers are recognized after scaling. */
             const numbers many = mapped(&p, times, 200);
             assert_int_equal(look_at(&many, 0.005).kind, DCRF_UNARY_PROBABILITIES);
         }
@@ -136,7 +136,7 @@ static void claims_are_held_against_the_numbers(void **state) {
     assert_int_equal(settled(&traits, DCRF_UNARY_PROBABILITIES, NULL), DCRF_UNARY_PROBABILITIES);
     settled(&traits, DCRF_UNARY_ENERGIES, "look like probabilities, not energies: the numbers");
     settled(&traits, DCRF_UNARY_LOGITS, "look like probabilities, not logits");
-    /* 1 - p is an energy too, and of two labels it sums to 1. */
+    /* 1 - p is an energy too, and for two labels it sums to 1. */
     traits = look_at(&two, 0);
     assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_PROBABILITIES);
     assert_int_equal(settled(&traits, DCRF_UNARY_ENERGIES, NULL), DCRF_UNARY_ENERGIES);
@@ -163,12 +163,12 @@ static void what_cannot_be_told_must_be_said(void **state) {
         for (dcrf_unary_kind kind = DCRF_UNARY_ENERGIES; kind <= DCRF_UNARY_LOGITS; kind++)
             assert_int_equal(settled(&traits, kind, NULL), kind);
     }
-    /* Neither negative nor below 1 throughout, and nothing that sums up: energies, as ever. */
+    /* Neither all negative nor all below 1, and nothing sums to one: energies by default. */
     const numbers large = mapped(&p, times, 3);
     dcrf_unary_traits traits = look_at(&large, 0);
     assert_true(traits.kind == DCRF_UNARY_ENERGIES && !traits.is_certain);
     assert_int_equal(settled(&traits, DCRF_UNARY_LOGITS, NULL), DCRF_UNARY_LOGITS);
-    /* Without a finite number there is nothing to be held against. */
+    /* Without finite numbers there is nothing to contradict a claim. */
     numbers nothing = p;
     for (size_t i = 0; i < PIXELS * 3; i++)
         nothing.x[i] = NAN;
@@ -193,8 +193,8 @@ static void one_variable_in_a_hundred_may_be_odd(void **state) {
     }
 }
 
-/* As many rows as variables are looked at, each the same: the sample must not be its first column.
- */
+/* There are as many rows as sampled variables, all equal: the sample must not be just the first
+ * column. */
 static void a_sample_is_no_column(void **state) {
     (void)state;
     enum { COLUMNS = 300, ROWS = 65536 };
@@ -245,7 +245,7 @@ static void energies_follow_the_formulas(void **state) {
         for (size_t i = 0; i < PIXELS * 3; i++)
             assert_true(fabs((double)energies[i] + log(fmax(p.x[i], 1e-6))) < 1e-5);
     }
-    /* Energies pass as they are, times the scale; zero probabilities stop at the floor. */
+    /* Energies are unchanged except for the scale; zero probabilities are clamped. */
     const dcrf_view view = dcrf_view_interleaved(logits.x, DCRF_F64, &grid, 3);
     assert_int_equal(
         dcrf_unary_energies(&view, &grid, DCRF_UNARY_ENERGIES, 0.5, &grid, NULL, energies, NULL),
@@ -261,7 +261,7 @@ static void energies_follow_the_formulas(void **state) {
     assert_true(energies[0] == 0 && energies[1] == (float)-log(1e-6));
 }
 
-/* An oracle for one axis: the polygon through the middles of the cells, flat outside. */
+/* An oracle for one axis: the polygon through the cell centres, constant outside. */
 static double polygon(const double *values, size_t count, double place) {
     if (place <= 0.5)
         return values[0];
@@ -309,7 +309,8 @@ static void small_arrays_are_enlarged(void **state) {
                 wanted[i] = polygon(planes, D, pz);
                 sum += exp(wanted[i]);
             }
-            /* Interpolating logits and normalizing is what interpolating normalized ones is. */
+            /* Interpolating logits and then normalizing is the same as interpolating normalized
+             * logits. */
             for (size_t i = 0; i < LABELS; i++)
                 assert_true(fabs((double)energies[v * LABELS + i] -
                                  (normalized ? log(sum) - wanted[i] : wanted[i])) < 1e-5);
@@ -317,7 +318,7 @@ static void small_arrays_are_enlarged(void **state) {
     }
 }
 
-/* The means with their weights as the formula has them, in long double. */
+/* The weighted means by the formula, in long double. */
 static void images_guide(void **state) {
     (void)state;
     enum { W = 4, H = 3, LABELS = 3, BIG_W = 15, BIG_H = 11, CHANNELS = 2 };
@@ -358,7 +359,7 @@ static void images_guide(void **state) {
         for (size_t k = 0; k < W * H; k++) {
             const long double dx = (long double)(k % W) + 0.5L - px;
             const long double dy = (long double)(k / W) + 0.5L - py;
-            /* One cell to each side of the nearest one counts. */
+            /* Only the nearest cell and its direct neighbours count. */
             if (fabsl(floorl(px) - (long double)(k % W)) > 1 ||
                 fabsl(floorl(py) - (long double)(k / W)) > 1)
                 continue;
@@ -372,11 +373,11 @@ static void images_guide(void **state) {
             for (size_t i = 0; i < LABELS; i++)
                 sum[i] += weight * (long double)x[k * LABELS + i];
         }
-        /* Energies below 6 and colours as floats, whose differences stand in the exponent. */
+        /* Energies below 6, and float colours, whose differences are in the exponent. */
         for (size_t i = 0; i < LABELS; i++)
             assert_true(fabsl((long double)energies[v * LABELS + i] - sum[i] / total) < 1e-4L);
     }
-    /* The scale of the image does not matter; an image of one colour guides nothing. */
+    /* The scale of the image does not matter; an image of one colour has no effect. */
     static float again[BIG_H * BIG_W * LABELS];
     for (size_t i = 0; i < BIG_H * BIG_W * CHANNELS; i++)
         image[i] /= 256;

@@ -68,8 +68,8 @@ static void bad_grids_are_refused(void **state) {
     assert_int_equal(dcrf_grid_check(&grid, &variables, NULL), DCRF_OK);
 }
 
-/* Views of sizes whose bytes overflow are made without undefined behaviour (the sanitizer looks);
- * the grid is refused where it is used. */
+/* Views whose sizes in bytes overflow can be made without undefined behaviour (checked by the
+ * sanitizer); the grid is refused on use. */
 static void views_of_absurd_grids_can_be_made(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_3d(SIZE_MAX / 2, SIZE_MAX / 3, SIZE_MAX - 1);
@@ -90,7 +90,7 @@ static void types_have_sizes(void **state) {
     assert_int_equal(dcrf_type_bytes((dcrf_type)-1), 0);
 }
 
-/* A value that every type holds, or that tells signed from unsigned. */
+/* A value that every type can hold, or one that distinguishes signed from unsigned. */
 static double expected_value(dcrf_type type, size_t variable, size_t channel) {
     const double small = (double)((variable * 7 + channel * 3) % 101);
     switch (type) {
@@ -114,8 +114,8 @@ static double expected_value(dcrf_type type, size_t variable, size_t channel) {
     return 0;
 }
 
-/* Of a number that half precision holds: the exponent is biased by 15, and the first of the 11 bits
- * of the mantissa is not stored. */
+/* Of a number that half precision can represent: the exponent is biased by 15, and the first of the
+ * 11 bits of the mantissa is not stored. */
 static uint16_t as_half(double value) {
     int exponent;
     const double mantissa = frexp(fabs(value), &exponent); /* in [1/2, 1), or 0 */
@@ -143,7 +143,7 @@ static void write_element(char *at, dcrf_type type, double value) {
     memcpy(at, from[type], dcrf_type_bytes(type));
 }
 
-/* Write what is expected through the definition of a view, read it back through the copy. */
+/* Write the expected values by the definition of a view, read them back through the copy. */
 static void check_layout(dcrf_view view, const dcrf_grid *grid, char *data) {
     const size_t stride = view.channels + 3;
     const size_t variables = grid->size[0] * grid->size[1] * grid->size[2];
@@ -175,7 +175,7 @@ static void check_layout(dcrf_view view, const dcrf_grid *grid, char *data) {
     dcrf_release(out);
 }
 
-/* Known numbers of IEEE 754's half precision, the least and the largest among them. */
+/* Known half-precision numbers of IEEE 754, including the smallest and the largest. */
 static void halves_are_read(void **state) {
     (void)state;
     static const uint16_t bits[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0xfbff,
@@ -223,12 +223,12 @@ static void every_type_and_layout_is_read(void **state) {
                     const dcrf_view chw = dcrf_view_planar(data, (dcrf_type)type, grid, channels);
                     check_layout(chw, grid, data);
 
-                    dcrf_view padded = hwc; /* rows end in some bytes that are not ours */
+                    dcrf_view padded = hwc; /* rows end in padding bytes */
                     padded.stride[1] += 5;
                     padded.stride[2] += 5 * (ptrdiff_t)grid->size[1] + 1;
                     check_layout(padded, grid, data);
 
-                    dcrf_view flipped = chw; /* upside down, channels backwards (BGR) */
+                    dcrf_view flipped = chw; /* upside down, channels reversed (BGR) */
                     flipped.stride[1] = -chw.stride[1];
                     flipped.channel_stride = -chw.channel_stride;
                     check_layout(flipped, grid,
@@ -275,7 +275,7 @@ static void not_finite_is_located(void **state) {
     wide[23] = -INFINITY;
     assert_fails(DCRF_ERROR_NOT_FINITE, "-inf at variable 23", error,
                  dcrf_view_copy(&view, &line, "it", NULL, out, 8, &error));
-    wide[23] = 1e300; /* finite, but no float */
+    wide[23] = 1e300; /* finite, but not as a float */
     assert_fails(DCRF_ERROR_SIZE, "1e+300 at variable 23, channel 0: too large", error,
                  dcrf_view_copy(&view, &line, "it", NULL, out, 8, &error));
     wide[23] = (double)FLT_MAX;
@@ -363,7 +363,7 @@ static void features_are_coordinates_and_channels(void **state) {
     }
     dcrf_features_clear(&features);
 
-    /* Features of the caller: neither coordinates nor sigmas. */
+    /* The caller's features: neither coordinates nor sigmas. */
     kernel = dcrf_kernel_features(dcrf_view_planar(image, DCRF_U8, &grid, 2), 1);
     assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
     assert_int_equal(features.dimension, 2);

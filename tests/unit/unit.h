@@ -1,4 +1,4 @@
-/* cmocka with the headers that it wants before it, and what every test of errors needs. */
+/* cmocka with the headers it requires first, and helpers for tests of errors. */
 #ifndef DCRF_TESTS_UNIT_H
 #define DCRF_TESTS_UNIT_H
 
@@ -12,10 +12,10 @@
 
 #include <dcrf/status.h>
 
-/* What a test program returns that lacks the data it is about. */
+/* The exit status of a test program whose data is missing. */
 #define SKIPPED 77
 
-/* The call fails with this status, and its message, written into `error`, says this. */
+/* The call fails with this status, and its message, written into `error`, contains this text. */
 #define assert_fails(expected_status, text, error, call)                                           \
     do {                                                                                           \
         memset(&(error), 0, sizeof(error));                                                        \
