@@ -11,18 +11,18 @@
  * finitely many steps, because there are finitely many windows.
  *
  *   filtering   From every pixel, steps until the centre no longer moves: its mode. (Or for
- *               MOST_STEPS steps, or until the window is empty, which rounding alone can cause.)
- *   fusion      Neighbouring pixels, side by side or one above the other, are linked where their
- *               modes are within h_s of each other in position and within h_r in colour; regions
- *               are the connected components.
+ *               MOST_STEPS steps, or until the window is empty, which only rounding can cause.)
+ *   fusion      Horizontal and vertical neighbours are linked if their modes are within h_s of
+ *               each other in position and within h_r in colour; regions are the connected
+ *               components.
  *
  * Regions below the minimum size are joined to a neighbour afterwards (regions.c).
  *
- * What a centre is to the bit: its coordinates are floats; distances are computed from them in
- * float, dx^2 + dy^2 and (dL^2 + du^2) + dv^2; the sums over a window are exact (colours are
- * multiples of 1 / DCRF_COLOUR_STEPS), and the mean is their quotient in double, rounded to float.
- * None of this depends on the order in which a window is read, so that vectors of any length and
- * any number of threads give the same modes as a plain loop. */
+ * Results are reproducible to the bit: the coordinates of a centre are floats; distances are
+ * computed from them in float, dx^2 + dy^2 and (dL^2 + du^2) + dv^2; the sums over a window are
+ * exact (colours are multiples of 1 / DCRF_COLOUR_STEPS), and the mean is their quotient in double,
+ * rounded to float. None of this depends on the order in which a window is read, so any vector
+ * length and any number of threads give the same modes as a plain loop. */
 #include "superpixel/method.h"
 #include "superpixel/regions.h"
 
@@ -37,19 +37,19 @@
 _Static_assert(((size_t)1 << 24) / (DCRF_COLOUR_MOST * DCRF_COLOUR_STEPS) >= DCRF_WINDOW_TERMS,
                "sums over a window are exact");
 
-/* Trails of different pixels meet long before they end: 40 % of all steps begin where another one
- * began. So a worker remembers the centres it has passed, and what became of them. */
+/* Paths from different pixels merge long before they end: 40 % of all steps start where another one
+ * started. So each worker caches the centres it has passed, with their modes. */
 #define REMEMBERED 8192 /* centres; a power of two */
 
 struct passed {
     struct dcrf_mode centre, mode;
-    size_t steps; /* from the one to the other, and the one that stays there; 0: a free place */
+    size_t steps; /* from centre to mode, including the last, which does not move; 0: a free slot */
 };
 
 struct filtering {
     const struct dcrf_dsp *dsp;
     struct dcrf_window window; /* without a centre */
-    struct passed *passed;     /* REMEMBERED for each worker */
+    struct passed *passed;     /* REMEMBERED per worker */
     struct dcrf_mode *modes;
 };
 
@@ -67,7 +67,7 @@ static struct passed *place_of(struct passed *passed, const struct dcrf_mode *ce
     return &passed[hash >> 32 & (REMEMBERED - 1)];
 }
 
-/* One step. False where the centre stays, which an empty window lets it do too. */
+/* One step. False if the centre does not move, or its window is empty. */
 static bool move(const struct filtering *f, struct dcrf_mode *centre) {
     struct dcrf_window window = f->window;
     struct dcrf_window_sums sums;
@@ -88,8 +88,8 @@ static bool move(const struct filtering *f, struct dcrf_mode *centre) {
     return has_moved;
 }
 
-/* The mode is the same whether the way there is walked or remembered: what is remembered ends
- * within the steps that are left. */
+/* The mode is the same whether computed or cached: a cached path is used only if it ends within the
+ * steps that are left. */
 static struct dcrf_mode find_mode(const struct filtering *f, struct passed *passed,
                                   struct dcrf_mode centre) {
     struct dcrf_mode trail[MOST_STEPS];

@@ -1,4 +1,4 @@
-/* The methods that make superpixels. */
+/* The superpixel methods. */
 #ifndef DCRF_SUPERPIXEL_METHOD_H
 #define DCRF_SUPERPIXEL_METHOD_H
 
@@ -8,17 +8,17 @@
 #include <dcrf/superpixel.h>
 
 /* Find the regions of an image in Luv (mean shift) or Lab (SLIC), before small ones are joined. The
- * settings have been checked. They ask the workspace whether to end early. */
+ * caller has checked the settings. Both stop early if the workspace is interrupted. */
 dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
                             const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                             int32_t *regions, size_t *count, dcrf_error *error);
 
-/* `step` is how far neighbours are apart along each axis, in units of the smallest. */
+/* `step` is the distance between neighbours along each axis, in units of the smallest. */
 dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
                       const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                       int32_t *regions, size_t *count, dcrf_error *error);
 
-/* Where mean shift from a pixel ends: position and colour. */
+/* The end point of mean shift from a pixel: position and colour. */
 struct dcrf_mode {
     float x, y;
     float colour[3];

@@ -1,13 +1,13 @@
-/* Components by union and find; small regions joined along the graph of neighbouring regions.
+/* Components by union-find; small regions are joined along the graph of neighbouring regions.
  *
- * The graph is a list of edges a region, one entry for each side of a pixel between two regions.
- * When a region is joined to another the lists are concatenated, and the far ends of edges are
- * looked up when they are read. Only lists of regions below the minimum are ever read, and such a
- * region has at most four sides per pixel (six in a volume), so the work is O(N min_region_px) at
- * worst, and in practice little more than O(N).
+ * The graph is a list of edges per region, one entry per pixel side between two regions. When a
+ * region is joined to another, the lists are concatenated, and the far ends of edges are looked up
+ * when they are read. Only lists of regions below the minimum are ever read, and such a region has
+ * at most four sides per pixel (six in a volume), so the work is O(N min_region_px) at worst, and
+ * in practice little more than O(N).
  *
  * The next region to join comes from a heap ordered by (pixels, number). Entries of regions that
- * have been joined or have grown since are skipped. */
+ * have since been joined or have grown are skipped. */
 #include "superpixel/regions.h"
 
 #include "core/error.h"
@@ -17,8 +17,8 @@
 
 /* ---- components ----------------------------------------------------------------------------- */
 
-/* The root of a tree of parents, halving the path on the way. Roots are the lowest numbers of their
- * trees. */
+/* The root of a tree of parents, halving the path on the way. A root has the lowest number of its
+ * tree. */
 static int32_t find_root(int32_t *parent, int32_t i) {
     while (parent[i] != i) {
         parent[i] = parent[parent[i]];
@@ -35,7 +35,8 @@ static void unite(int32_t *parent, int32_t i, int32_t j) {
         parent[a] = b;
 }
 
-/* Replace the roots of a forest whose parents come before their children by consecutive numbers. */
+/* Replace the roots of a forest by consecutive numbers; parents have lower numbers than
+ * children. */
 static size_t number_roots(int32_t *parent, size_t count) {
     size_t roots = 0;
     for (size_t i = 0; i < count; i++)
@@ -74,7 +75,7 @@ struct region {
 };
 
 struct edge {
-    int32_t to;   /* the region as it was numbered at first */
+    int32_t to;   /* the region by its initial number */
     int32_t next; /* of the same region; -1: none */
 };
 
@@ -131,7 +132,7 @@ static double colour_distance(const struct region *a, const struct region *b) {
     return squared;
 }
 
-/* The neighbour to join a region to; -1 where it has none. */
+/* The neighbour to join a region to; -1: none. */
 static int32_t most_similar_neighbour(struct joining *j, int32_t number) {
     int32_t best = -1;
     double best_distance = INFINITY;
@@ -156,14 +157,14 @@ static int32_t join_pair(struct joining *j, int32_t a, int32_t b) {
     to->pixels += from->pixels;
     for (size_t c = 0; c < 3; c++)
         to->colour_sum[c] += from->colour_sum[c];
-    /* Both have an edge, at least to each other. */
+    /* Both have at least one edge, to each other. */
     j->edges[to->last_edge].next = from->first_edge;
     to->last_edge = from->last_edge;
     j->alive--;
     return kept;
 }
 
-/* Between questions whether to end early. */
+/* Joins between checks for an interrupt. */
 #define JOINTS 1024
 
 static dcrf_status join_all_small(struct joining *j, size_t min_region_px,
@@ -212,8 +213,8 @@ static void add_edge(struct joining *j, size_t *edge_count, int32_t from, int32_
     region->last_edge = edge;
 }
 
-/* Count the sides of pixels between two regions, two edges each; where there is room for the edges,
- * add them too. */
+/* Count the edges, two per pixel side between two regions; if there is memory for edges, add them
+ * too. */
 static size_t list_edges(struct joining *j, const int32_t *regions,
                          const struct dcrf_colours *picture) {
     const size_t pixels = pixels_of(picture), width = picture->width;
@@ -257,7 +258,7 @@ static dcrf_status start_joining(struct joining *j, const int32_t *regions, size
     j->regions = dcrf_allocate(count, sizeof *j->regions);
     j->parent = dcrf_allocate(count, sizeof *j->parent);
     j->edges = dcrf_allocate(edges, sizeof *j->edges);
-    /* Each region is pushed once, and once more for each of at most count - 1 joints. */
+    /* Each region is pushed once, plus once per join, of which there are at most count - 1. */
     j->heap = dcrf_allocate(count, 2 * sizeof *j->heap);
     if (!j->regions || !j->parent || !j->edges || !j->heap) {
         free_joining(j);

@@ -8,21 +8,20 @@
  *
  *   centres     start on a regular grid of about S pixels, each at the pixel of smallest gradient
  *               among the 3 x 3 (in volumes 3 x 3 x 3) around its grid point;
- *   assignment  a pixel goes to the nearest of the centres that are at most S away from it along
- *               each axis (the first of equals);
- *   update      a centre goes to the mean of its pixels; one without pixels stays.
+ *   assignment  a pixel is assigned to the nearest of the centres that are at most S away along
+ *               each axis (the first if several are equally near);
+ *   update      a centre moves to the mean of its pixels; one without pixels stays.
  *
  * After the last round, regions are the connected components of the pixels of each centre (pixels
- * that no centre reaches count as one more), so that there can be a few more than centres; small
- * ones are joined to a neighbour afterwards (regions.c), the most similar one where the paper takes
- * the nearest.
+ * that no centre reaches form another class), so there can be a few more regions than centres;
+ * small ones are joined to a neighbour afterwards (regions.c): to the most similar one, whereas the
+ * paper takes the nearest.
  *
- * Along an axis of a volume whose voxels are wider than along others, a step counts as many times
- * as they are wider: distances are in units of the smallest spacing. A picture is a volume of one
- * slice.
+ * Distances are in units of the smallest spacing, so steps along an axis of a volume with wider
+ * voxels count proportionally more. An image is a volume of one slice.
  *
- * Distances are floats, sums exact (see DCRF_COLOUR_STEPS), and a band of rows looks at all centres
- * in the same order: the result does not depend on the number of threads. */
+ * Distances are floats, sums are exact (see DCRF_COLOUR_STEPS), and every band of rows considers
+ * all centres in the same order: the result does not depend on the number of threads. */
 #include "superpixel/method.h"
 #include "superpixel/regions.h"
 
@@ -46,12 +45,12 @@ struct cluster_sum {
 
 struct clustering {
     const struct dcrf_colours *lab;
-    size_t size[3]; /* of the picture */
+    size_t size[3]; /* of the image */
     float step[3];  /* between neighbours, in units of the smallest spacing */
     float reach;
     float position_weight; /* (m / S)^2 */
-    size_t along[3];       /* centres */
-    size_t count;          /* of them all */
+    size_t along[3];       /* centres per axis */
+    size_t count;          /* total number of centres */
     struct centre *centres;
     struct cluster_sum *sums;
     int32_t *nearest; /* centre of each pixel */
@@ -73,7 +72,7 @@ static size_t offset_of(const struct clustering *k, const size_t at[3]) {
     return (at[2] * k->size[1] + at[1]) * k->lab->stride + at[0];
 }
 
-/* Squared gradient; beyond the border the picture continues as at the border. */
+/* Squared gradient; the image is extended by its border pixels. */
 static float gradient(const struct clustering *k, const size_t at[3]) {
     float sum = 0;
     for (int axis = 0; axis < 3; axis++) {
@@ -85,8 +84,8 @@ static float gradient(const struct clustering *k, const size_t at[3]) {
     return sum;
 }
 
-/* The centre at the flattest pixel of those around a place; it itself, then the first, of equals.
- */
+/* A centre at the pixel with the smallest gradient around a place; ties go to the place itself,
+ * then to the first. */
 static struct centre centre_near(const struct clustering *k, const size_t place[3]) {
     size_t first[3], at[3], best_at[3] = {place[0], place[1], place[2]};
     float best = gradient(k, place);
@@ -123,20 +122,20 @@ static void place_centres(struct clustering *k) {
 /* ---- assignment and update ------------------------------------------------------------------ */
 
 /* Narrow first .. last - 1 to the numbers whose places are at most `reach` from the centre. The
- * bounds may be off by one where they are rounded, so the differences decide. */
+ * bounds may be off by one due to rounding, so the differences decide. */
 static void clip_reach(float centre, float reach, float step, size_t *first, size_t *last) {
     const float low = floorf((centre - reach) / step), high = ceilf((centre + reach) / step);
     if (low > (float)*first)
         *first = (size_t)low;
     if (high + 1 < (float)*last)
-        *last = (size_t)high + 1; /* high >= 0: centres are inside the picture */
+        *last = (size_t)high + 1; /* high >= 0: centres are inside the image */
     while (*first < *last && fabsf((float)*first * step - centre) > reach)
         ++*first;
     while (*first < *last && fabsf((float)(*last - 1) * step - centre) > reach)
         --*last;
 }
 
-/* Offer a centre to the pixels of one row that lie in `left` .. `right` - 1. */
+/* Offer a centre to the pixels `left` .. `right` - 1 of one row. */
 static void offer_to_row(const struct clustering *k, int32_t number, size_t row, size_t left,
                          size_t right, float dy, float dz) {
     const struct dcrf_colours *lab = k->lab;
@@ -158,7 +157,7 @@ static void offer_to_row(const struct clustering *k, int32_t number, size_t row,
     }
 }
 
-/* Offer a centre to rows `begin` .. `end` - 1, which are those of all slices below each other. */
+/* Offer a centre to rows `begin` .. `end` - 1, counted through all slices. */
 static void offer_centre(const struct clustering *k, int32_t number, size_t begin, size_t end) {
     const struct centre *centre = &k->centres[number];
     const size_t height = k->size[1];
@@ -190,7 +189,7 @@ static void assign_rows(void *context, size_t begin, size_t end, size_t worker) 
         offer_centre(k, (int32_t)number, begin, end);
 }
 
-/* Sums of places are of whole numbers, and so exact; the steps come afterwards. */
+/* Sums of positions are sums of integers, and so exact; they are scaled by the steps afterwards. */
 static void move_centres(struct clustering *k) {
     const struct dcrf_colours *lab = k->lab;
     memset(k->sums, 0, k->count * sizeof *k->sums);
@@ -242,7 +241,7 @@ static void link_neighbours(const struct clustering *k, uint8_t *links) {
 static dcrf_status cluster(struct clustering *k, size_t iterations, dcrf_workspace *workspace,
                            dcrf_error *error) {
     const size_t rows = k->size[1] * k->size[2];
-    /* Every band looks at every centre, so bands of volumes are slices. */
+    /* Every band considers every centre, so for volumes a band is a slice. */
     const size_t band = k->size[2] > 1 ? k->size[1] : ROWS_A_BAND;
     place_centres(k);
     for (size_t i = 0; i < iterations; i++) {

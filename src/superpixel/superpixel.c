@@ -1,4 +1,4 @@
-/* The interface of superpixels: settings, checks, and what the methods share. */
+/* The public superpixel functions: settings, checks, and what the methods share. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/workspace.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Positions are floats, exact to 0.01 px up to here. */
+/* Positions are floats, accurate to 0.01 px up to here. */
 #define MOST_PX_ALONG_AN_AXIS 100000
 #define MOST_BANDWIDTH_PX 256
 #define MOST_REGION_SIZE_PX 1024
@@ -43,7 +43,7 @@ static dcrf_status check_range(const char *name, double value, double least, dou
 
 static dcrf_status check_settings(const dcrf_superpixel_settings *s, const dcrf_grid *grid,
                                   dcrf_error *error) {
-    const double most_distance = 1000; /* beyond that of any two colours */
+    const double most_distance = 1000; /* more than between any two colours */
     dcrf_status status = DCRF_OK;
     switch (s->method) {
     case DCRF_SUPERPIXEL_MEAN_SHIFT:
@@ -90,8 +90,8 @@ static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dc
 
 /* ---- superpixels ---------------------------------------------------------------------------- */
 
-/* How far neighbours are apart along each axis: in pictures 1, in volumes in units of the smallest
- * spacing. */
+/* The distance between neighbours along each axis: 1 in images, in units of the smallest spacing in
+ * volumes. */
 static void find_steps(const dcrf_grid *grid, double step[DCRF_MAX_AXES]) {
     double smallest = grid->spacing[0];
     for (size_t axis = 0; axis < grid->axes; axis++)
@@ -142,8 +142,8 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The values below and above which DCRF_SUPERPIXEL_OUTLIERS of the voxels lie each, by sorting
- * those on a regular grid of them. */
+/* The values below and above which a fraction DCRF_SUPERPIXEL_OUTLIERS of the voxels lies, found by
+ * sorting regularly spaced samples. */
 static dcrf_status find_scale(const float *values, size_t count, float *low, float *high,
                               dcrf_error *error) {
     const size_t most = (size_t)1 << 20, every = (count - 1) / most + 1;
@@ -161,7 +161,7 @@ static dcrf_status find_scale(const float *values, size_t count, float *low, flo
     return DCRF_OK;
 }
 
-/* Intensities have no scale of their own: bring them to 0 to 255. */
+/* Intensities have no scale of their own: map them to 0 to 255. */
 static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf_view *image,
                                                const dcrf_superpixel_settings *settings,
                                                dcrf_workspace *workspace, int32_t *regions,
