@@ -1,4 +1,4 @@
-/* What a labelling makes of the unary minimum. */
+/* How a labelling differs from the unary minimum. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/model.h"

@@ -14,7 +14,7 @@ static bool are_same(const struct dcrf_cuts *one, const struct dcrf_cuts *other)
             memcmp(one->lengths, other->lengths, one->count * sizeof *one->lengths) == 0);
 }
 
-/* The kernel's cuts, as a group of their own or in one that is there. */
+/* Add the kernel to an existing group with the same cuts, or to a new one. */
 static dcrf_status add_kernel(struct dcrf_columns *columns, const dcrf_model *model, size_t kernel,
                               dcrf_error *error) {
     struct dcrf_column_group *group = &columns->groups[columns->group_count];

@@ -4,8 +4,8 @@
  *
  *   sum_a sum_{b != a} k_ab mu(x_a, x_b) = sum_a sum_j mu(x_a, j) ( (K Y)_aj - [j = x_a] k_aa ).
  *
- * For Potts this adds up the mass of the other labels, all of it positive: nothing cancels, and the
- * diagonal does not come in. Only labels that occur go through the operator. */
+ * For Potts this sums the mass of the other labels, which is all nonnegative: nothing cancels, and
+ * the diagonal is not involved. Only labels that occur are filtered. */
 #include "core/error.h"
 #include "energy/part.h"
 #include "energy/sums.h"
@@ -15,8 +15,8 @@
 struct labelling {
     const dcrf_model *model;
     const uint16_t *label_of;   /* variable -> label */
-    const uint16_t *channel_of; /* label -> its place among those that occur */
-    const uint8_t *part;        /* variables that count; NULL: all */
+    const uint16_t *channel_of; /* label -> its index among those that occur */
+    const uint8_t *part;        /* nonzero for variables to include; NULL: all */
 };
 
 static inline bool counts(const struct labelling *x, size_t variable) {
@@ -111,7 +111,7 @@ bool dcrf_labels_are_constant(const uint16_t *labels, size_t count) {
     return true;
 }
 
-/* List the labels that occur, *count of them, and give each its channel. */
+/* List the *count labels that occur, and assign each a channel. */
 static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of, uint16_t *listed,
                                uint16_t *channel_of, size_t *count, dcrf_error *error) {
     const dcrf_status status = dcrf_labels_check(model, label_of, error);

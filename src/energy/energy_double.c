@@ -1,5 +1,5 @@
-/* Energies with their errors: in double, and those in float (energy.c), whose sums are of terms
- * that are not negative, so that an error of every term is one of the sum. */
+/* Energies in double with error bounds, and error bounds for those in float (energy.c). Their terms
+ * are nonnegative, so a relative error bound for every term holds for the sum. */
 #include "energy/energy_double.h"
 
 #include "core/error.h"
@@ -9,14 +9,14 @@
 
 #include <math.h>
 
-/* Labels that go through an operator together, at most. */
+/* Maximum number of labels filtered together. */
 #define CHANNELS 8
 
 static size_t channels_of(size_t label_count) {
     return label_count < CHANNELS ? label_count : CHANNELS;
 }
 
-/* sum_ab K_ab mu(x_a, x_b) by the indicators of the labels that occur; `mu` is NULL for Potts. */
+/* sum_ab K_ab mu(x_a, x_b) from the indicators of the labels that occur; `mu` is NULL for Potts. */
 static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *workspace,
                                      const uint16_t *labels, size_t label_count, const float *mu,
                                      double *block, double *sum, dcrf_error *error) {
@@ -42,7 +42,7 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
                 block[a * channels + c] = labels[a] == label[c];
         status = op->methods->apply_double(op, workspace, block, filtered, channels, error);
         double of_label[CHANNELS] = {
-            0}; /* so that no sum has more terms than there are variables */
+            0}; /* per label, so that no sum has more terms than variables */
         for (size_t a = 0; a < n && status == DCRF_OK; a++)
             for (size_t c = 0; c < channels; c++)
                 of_label[c] +=
@@ -56,7 +56,7 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
     return status;
 }
 
-/* And what the operator leaves out of it at most, with the errors of its values. */
+/* The same for a kernel, with an error bound that includes the pairs that the operator omits. */
 static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspace *workspace,
                               const uint16_t *labels, double *block, double *sum, double *error_of,
                               dcrf_error *error) {
@@ -79,8 +79,8 @@ static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspa
     return status;
 }
 
-/* How far a sum in double of unaries, pairs and clique costs can be off: a term goes through one
- * addition per variable, one per label that occurs, and those of the filter. */
+/* Error bound for a sum in double of unaries, pairs and clique costs: a term takes part in at most
+ * one addition per variable, one per label that occurs, and those of the filter. */
 static double error_of_terms(const dcrf_model *model, double magnitude) {
     return (4 * (double)model->variables + 4000) * 0x1p-53 * magnitude;
 }
@@ -107,7 +107,7 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
     double *block = dcrf_workspace_slot(workspace, &dcrf_energy_slot, model->variables,
                                         2 * channels_of(model->labels) * sizeof *block);
     dcrf_status status = block ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
-    /* Without pairs that differ nothing is added up, and nothing is left out. */
+    /* If no labels differ, all sums are zero and nothing is omitted. */
     const bool is_constant = dcrf_labels_are_constant(labels, model->variables);
     *error_of = 0;
     for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
@@ -175,9 +175,9 @@ dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace
 
 /* ---- without a pass over the pairs ---------------------------------------------------------- */
 
-/* What an operator that leaves pairs out lets go of in float, of the row sums R
+/* An upper bound on what an operator omits in float, as a fraction of the row sums R
  * (filter/exact/exact.h). With the scales s_a of the normalization, s_a s_b <= (s_a^2 + s_b^2) / 2
- * and s_a^2 R_a = 1, so that it is the same part of the number of variables. */
+ * and s_a^2 R_a = 1, so it is the same fraction of the number of variables. */
 static double left_out_at_most(const dcrf_plan *plan, size_t kernel, double row_sums) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
     if (!plan->kernels[kernel].op->methods->left_out)
@@ -196,7 +196,7 @@ double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels
         const dcrf_operator *op = plan->kernels[m].op;
         if (model->kernels[m].weight == 0)
             continue;
-        /* The ordered filter of two nodes is no more than one application. */
+        /* The ordered filter with two nodes has at least as many roundings as an application. */
         roundings = fmax(roundings, (double)op->methods->ordered_roundings(op, 2));
         const double largest = dcrf_model_largest_distance(model, m);
         left_out += largest * left_out_at_most(plan, m, row_sums);

@@ -100,8 +100,8 @@ static dcrf_status sum_pairs(const dcrf_plan *plan, dcrf_workspace *workspace, s
     return status;
 }
 
-/* pairwise[i] += w sum_{a != b} k_ab mu(i, i) over the kernels that are not Potts: a constant
- * labelling pays nothing to the others, and nothing to a clique. */
+/* pairwise[i] += w sum_{a != b} k_ab mu(i, i) over the kernels that are not Potts: for a constant
+ * labelling, Potts kernels and cliques cost nothing. */
 static dcrf_status add_constant_pairs(const dcrf_plan *plan, dcrf_workspace *workspace,
                                       double *pairwise, dcrf_error *error) {
     const dcrf_model *model = plan->model;

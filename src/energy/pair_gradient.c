@@ -12,19 +12,19 @@
  *   h_a = -(G_a . F_a + q_a . (dL/dq)_a) / (2 n_a)   with normalization, 0 without,
  *
  * and a sum of u_a K_ab v_b (f_a - f_b) is u_a (f_a (K v)_a - (K (f v))_a): filters of v and of v
- * times each feature. Features are taken about their mean, so that little cancels.
+ * times each feature. Features are taken relative to their mean, to reduce cancellation.
  *
  * Sigmas. f = x / sigma, so dk_ab = k_ab (f_a - f_b)^2 dln sigma for the feature of that sigma, and
  *
  *   dL/dln sigma = sum_ab G_a . q_b K_ab (f_a - f_b)^2 + sum_a h_a sum_b k_ab (f_a - f_b)^2.
  *
- * The square has three terms: f_a^2 G_a . (K q)_a, f_b^2 q_b . (K G)_b, whose filters are there
- * already, and -2 f_a G_a . (K (f q))_a, one filter for each feature and step.
+ * The square has three terms: f_a^2 G_a . (K q)_a, f_b^2 q_b . (K G)_b, whose filtered blocks are
+ * already available, and -2 f_a G_a . (K (f q))_a, one filter per feature and step.
  *
- * On a lattice k_ab is the lattice's, which is no Gaussian. For positions these sums are closer to
- * the exact operator's than differences of lattices with other sigmas, whose points change their
- * simplices; for colours they are not (docs/howto/train.md has figures), so that the steps are kept
- * for differences (sigma_difference.c). */
+ * On a lattice, k_ab is the lattice's kernel, which is not a Gaussian. For positions, these sums
+ * are closer to the exact operator's than finite differences of lattices, in which points move to
+ * other simplices as sigma changes. For colours they are not (docs/howto/train.md has figures), so
+ * the steps are kept for finite differences (sigma_difference.c). */
 #include "energy/pair_gradient.h"
 
 #include "core/error.h"
@@ -35,8 +35,8 @@
 #include <string.h>
 
 #define ROWS_PER_CHUNK 1024
-/* Sums over variables that are too many for dcrf_parallel_sums are added up in so many parts,
- * whatever the number of threads. */
+/* Sums over variables that are too many for dcrf_parallel_sums are computed in this many parts,
+ * independently of the number of threads. */
 #define PARTS 16
 
 struct kernel_sums {
@@ -57,7 +57,7 @@ struct dcrf_pair_gradient {
     float *adjoint;               /* G */
     float *returned;              /* K G */
     float *in, *out;              /* for features: f v and K (f v) */
-    struct dcrf_pair_step *steps; /* kept where sigmas of a lattice's channels are wanted */
+    struct dcrf_pair_step *steps; /* kept if sigmas of a lattice's channels are wanted */
     size_t step_count, most_steps;
     double *parts; /* PARTS x labels x labels; with compatibilities */
 };
@@ -85,14 +85,14 @@ static bool wants_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
     return g->wanted.sigma && g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES;
 }
 
-/* Are the derivatives by the sigmas of this kernel's channels to be found by differences? */
+/* Are the sigma derivatives of this kernel's channels computed by finite differences? */
 static bool wants_differences(const struct dcrf_pair_gradient *g, size_t kernel) {
     const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
     return wants_sigmas(g, kernel) && features->dimension > features->axes &&
            dcrf_operator_kind_of(g->plan->kernels[kernel].op) == DCRF_OPERATOR_LATTICE;
 }
 
-/* How many features have their derivatives by sigma from sums of squares: the first ones. */
+/* The number of features, from the first on, whose sigma derivatives come from sums of squares. */
 static size_t summed_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
     const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
     return wants_differences(g, kernel) ? features->axes : features->dimension;
@@ -256,7 +256,7 @@ double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, cons
     return total;
 }
 
-/* G, and the sum for the weight. */
+/* Compute G, and return the sum for the weight. */
 static double adjoint_rows(void *context, size_t begin, size_t end) {
     const struct step *step = context;
     struct dcrf_pair_gradient *g = step->g;
@@ -269,7 +269,7 @@ static double adjoint_rows(void *context, size_t begin, size_t end) {
         total += dcrf_pair_row(kernel, model->labels, step->e + at, step->q + at, g->filtered + at,
                                diagonal[a], step->factor * kernel->weight, g->adjoint + at);
     }
-    return step->factor * kernel->factor * total; /* by the weight that was given */
+    return step->factor * kernel->factor * total; /* with respect to the weight as given */
 }
 
 /* One of PARTS parts of dL/dmu. */
@@ -483,17 +483,21 @@ double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *g, size_t kern
     return g->kernels[kernel].weight;
 }
 
-/* n_a^-1/2. Where an operator does not keep it, it is exact, k_aa is 1, and so K_aa is 1 / n_a. */
+/* n_a^-1/2. An operator that does not store it is exact, so k_aa is 1 and K_aa is 1 / n_a. */
 static double scale_of(const struct dcrf_plan_kernel *kernel, size_t a) {
     return kernel->op->scale ? (double)kernel->op->scale[a] : sqrt((double)kernel->diagonal[a]);
 }
 
-/* What the normalization adds, with k = K / (s s'): to the derivative with respect to f_a
+/* The contribution of the normalization, with k = K / (s s'), to the derivative with respect to f_a
+ * is
  *
- *   -sum_b k_ab (h_a + h_b) (f_a - f_b), and to that by ln sigma   sum_a h_a sum_b k_ab (f_a -
- * f_b)^2.
+ *   -sum_b k_ab (h_a + h_b) (f_a - f_b),
  *
- * A block of the channels 1, f, f^2, h, h f has one row of 2 + 3 d floats. */
+ * and to that with respect to ln sigma
+ *
+ *   sum_a h_a sum_b k_ab (f_a - f_b)^2.
+ *
+ * A block with the channels 1, f, f^2, h, h f has rows of 2 + 3 d floats. */
 static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcrf_error *error) {
     const dcrf_model *model = g->plan->model;
     const struct dcrf_features *features = &model->kernels[m].features;
@@ -505,7 +509,7 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     float *out = in + n * stride, row[DCRF_MAX_FEATURES];
     struct kernel_sums *sums = &g->kernels[m];
     for (size_t a = 0; a < n; a++) {
-        /* A row that couples to nothing has no scale. */
+        /* The scale is 0 for a row that couples to nothing. */
         const double scale = scale_of(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;
         const double h = sums->h[a] * scale * scale;
@@ -607,7 +611,7 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
             sum += model->kernels[m].given_weight * dcrf_pair_gradient_weight(g, m);
         *energy = sum;
         for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
-            y_derivative[k] *= 2; /* y stands on both sides, and all is symmetric */
+            y_derivative[k] *= 2; /* y appears on both sides of a symmetric form */
     }
     dcrf_pair_gradient_free(&g);
     return status;

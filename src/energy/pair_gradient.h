@@ -1,5 +1,5 @@
-/* Derivatives of the pairwise term, one step after the other: what mean field and the relaxed
- * energy share. */
+/* Derivatives of the pairwise term, accumulated step by step; used by mean field and the relaxed
+ * energy. */
 #ifndef DCRF_ENERGY_PAIR_GRADIENT_H
 #define DCRF_ENERGY_PAIR_GRADIENT_H
 
@@ -9,16 +9,16 @@
 
 struct dcrf_pair_gradient;
 
-/* Checks the derivatives that are wanted and takes all memory, for at most so many steps; sums
- * begin at zero. */
+/* Check the derivatives that are wanted and allocate all memory, for at most `steps` steps; sums
+ * start at zero. */
 dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **gradient, const dcrf_plan *plan,
                                    dcrf_workspace *workspace, const dcrf_derivatives *wanted,
                                    size_t steps, dcrf_error *error);
 void dcrf_pair_gradient_free(struct dcrf_pair_gradient **gradient);
 
 /* For s = factor sum_m w_m mu_m (K_m - diag) q and e = dL/ds (both blocks of the model's stride):
- * adds to the derivatives of the parameters, and writes q_derivative = dL/dq (NULL: not wanted). q
- * must stay as it is until all steps are finished. */
+ * add to the derivatives of the parameters, and write q_derivative = dL/dq (NULL: not wanted). q
+ * must stay unchanged until dcrf_pair_gradient_finish. */
 dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *gradient, const float *q,
                                    const float *e, double factor, float *q_derivative,
                                    dcrf_error *error);
@@ -26,7 +26,7 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *gradient, const fl
 /* The sum of e's products with mu_m (K_m - diag) q, times the factors: dL/dw_m so far. */
 double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *gradient, size_t kernel);
 
-/* Write all that is wanted but the unary energies. */
+/* Write all derivatives that are wanted, except those of the unary energies. */
 dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *gradient, dcrf_error *error);
 
 /* One row: e . mu F with F = filtered - diagonal q, and (unless adjoint is NULL) adjoint = factor
@@ -37,22 +37,23 @@ double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, cons
 
 /* ---- sigma_difference.c --------------------------------------------------------------------- */
 
-/* One step: s = factor ..., as above. */
+/* One step, as for dcrf_pair_gradient_add. */
 struct dcrf_pair_step {
     const float *q;
     float *e;
     double factor;
 };
 
-/* sum_steps factor sum_a e_a . mu (K - diag) q for one kernel of the model and any operator and
- * diagonal; `filtered` is a block for K q. */
+/* sum_steps factor sum_a e_a . mu (K - diag) q for one kernel of the model, with the given operator
+ * and diagonal; `filtered` is a scratch block for K q. */
 dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
                                const dcrf_operator *op, const float *diagonal,
                                const struct dcrf_pair_step *steps, size_t count, float *filtered,
                                double *sum, dcrf_error *error);
 
-/* dL/dsigma of one kernel, for all its channels, by differences of operators. Where they share one
- * sigma, its derivative is the first one's, and the others are zero. */
+/* dL/dsigma of one kernel, for all its channels, by finite differences of operators. If the
+ * channels share one sigma, its derivative is stored as the first one's, and the others are zero.
+ */
 dcrf_status dcrf_sigma_differences(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
                                    const struct dcrf_pair_step *steps, size_t count, bool is_shared,
                                    float *filtered, double *sigma, dcrf_error *error);

@@ -10,11 +10,11 @@
  *
  *   -sum_a y_a (A s)_a = sum_{a < b} k_ab (y_a - y_b) sign(bin(y_a) - bin(y_b)).
  *
- * Bins are monotone: a pair in two bins has its exact |y_a - y_b| (y itself is used, not the middle
- * of its bin), a pair in one bin has 0 in place of at most 1 / bins.
+ * Bins are monotone: a pair in different bins contributes its exact |y_a - y_b| (y itself is used,
+ * not the middle of its bin); a pair in the same bin contributes 0 instead of at most 1 / bins.
  *
- * Cliques, from the members' y alone: see dcrf/energy.h. The QP term is written as
- * 1 + sum_i min(0, sum_{a in p} (1 - y_ai) - 1), free of the large constant M - 1. */
+ * Cliques depend only on the members' y: see dcrf/energy.h. The QP term is written as 1 + sum_i
+ * min(0, sum_{a in p} (1 - y_ai) - 1), which avoids the large constant M - 1. */
 #include "core/error.h"
 #include "energy/sums.h"
 
@@ -22,15 +22,15 @@
 #include <string.h>
 
 #define ROWS_PER_CHUNK 1024
-#define LABELS_PER_PASS 64 /* of a clique: what fits in a few cache lines */
-#define TOLERANCE 1e-3     /* of a row that should be a distribution */
+#define LABELS_PER_PASS 64 /* for cliques: fits in a few cache lines */
+#define TOLERANCE 1e-3     /* for rows that should be distributions */
 
 struct fractional {
     const dcrf_model *model;
     const float *y;
     size_t stride;
     double *row_sums;
-    unsigned char *occurs; /* one row of M flags a worker */
+    unsigned char *occurs; /* one row of M flags per worker */
 };
 
 /* ---- checking y ----------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool is_probability(float value) {
     return (double)value >= -TOLERANCE && (double)value <= 1 + TOLERANCE; /* false for NaN */
 }
 
-/* Row sums (NaN where an entry is no probability), and which labels occur. */
+/* Row sums (NaN if an entry is not a probability), and which labels occur. */
 static void read_rows(void *context, size_t begin, size_t end, size_t worker) {
     const struct fractional *f = context;
     const size_t labels = f->model->labels;
@@ -79,7 +79,7 @@ static dcrf_status check_rows(const struct fractional *f, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* Check the arguments that both objectives have in common, and list the labels that occur. */
+/* Check the arguments common to both objectives, and list the labels that occur. */
 static dcrf_status read_fractional(struct fractional *f, struct dcrf_pair_sum *pairs,
                                    const dcrf_energy *energy, dcrf_error *error) {
     dcrf_workspace *workspace = pairs->workspace;

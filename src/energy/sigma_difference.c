@@ -1,13 +1,14 @@
-/* Derivatives by the sigmas of a lattice's channels, by differences of operators:
+/* Derivatives with respect to the sigmas of a lattice's channels, by finite differences of
+ * operators:
  *
  *   dL/dln sigma = sum_{a != b} A_ab dK_ab/dln sigma,   dK/dln sigma = (K(sigma r) - K(sigma / r))
  * / (2 ln r).
  *
- * A lattice is no Gaussian: its values k_ab with the formula dk_ab = k_ab (f_a - f_b)^2 dln sigma
- * gave a tenth of the true derivative by a colour's sigma on a drawn photograph
- * (tests/unit/test_gradient.c); and its own derivative jumps where a point changes its simplex. A
- * difference over a tenth or two of a sigma is smooth, includes the normalization, and costs two
- * lattices and two filters per step and sigma. */
+ * A lattice is not a Gaussian: with its values k_ab, the formula dk_ab = k_ab (f_a - f_b)^2 dln
+ * sigma gave a tenth of the true derivative with respect to a colour's sigma on a drawn photograph
+ * (tests/unit/test_gradient.c); and its own derivative jumps when a point moves to another simplex.
+ * A difference with r = 1.2 is smooth, includes the normalization, and costs two lattices and two
+ * filters per step and sigma. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/pair_gradient.h"
@@ -58,14 +59,13 @@ dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
-/* The sum of products with the sigmas of some features, `first` to `end` - 1, multiplied by
- * `ratio`. */
+/* The sum of products with the sigmas of features `first` to `end` - 1 multiplied by `ratio`. */
 static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *workspace,
                                       size_t kernel, size_t first, size_t end, double ratio,
                                       const struct dcrf_pair_step *steps, size_t count,
                                       float *filtered, double *sum, dcrf_error *error) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
-    struct dcrf_features features = k->features; /* whose channels stay the model's */
+    struct dcrf_features features = k->features; /* the channels stay the model's */
     dcrf_operator *op = NULL;
     float *diagonal = dcrf_allocate(features.variables, sizeof *diagonal);
     if (!diagonal)

@@ -41,10 +41,10 @@ static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_e
     return DCRF_OK;
 }
 
-/* What is summed up at once, on a device. */
+/* Maximum number of operators in one call on a device. */
 #define MOST_TOGETHER 16
 
-/* All kernels by one call, where they are Potts and on the workspace's device; else *count is 0. */
+/* Sum all kernels in one call if they are Potts and on the workspace's device; else *count is 0. */
 static dcrf_status sum_on_device(const struct dcrf_pair_sum *pairs, double *sums, size_t *count,
                                  dcrf_error *error) {
     const dcrf_model *model = pairs->plan->model;
