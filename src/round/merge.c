@@ -5,19 +5,19 @@
  *   U_ij = sum_{a: x_a = i} phi_aj,   T_ij = sum_{a: x_a = i} B_aj   (mutual kernel mass),
  *   V_ij = sum of C_p over the cliques in which exactly the labels i and j occur,
  *
- * giving j to the class of i changes the energy by exactly
+ * relabelling class i as j changes the energy by exactly
  *
  *   U_ij - U_ii - 2 T_ij - V_ij,
  *
- * where j need not occur. The tables after a merge follow from those before, so that a whole
- * sequence of merges, the best one first, costs no filter application but the one that checks the
- * result. (V is kept up approximately: a clique of three labels that falls to two is not added. The
- * check makes that harmless.) */
+ * where j need not occur. The tables after a merge follow from those before, so a whole greedy
+ * sequence of merges costs only one filter application, to check the result. (V is only updated
+ * approximately: a clique that goes from three labels to two is not added. The check makes that
+ * harmless.) */
 #include "round/polisher.h"
 
 #include <string.h>
 
-/* V of the current labelling, whose labels were read. */
+/* V of the current labelling, whose labels have been read. */
 static void fill_bonus(struct dcrf_polisher *polisher) {
     const struct dcrf_cliques *cliques = &polisher->model->cliques;
     const size_t labels = polisher->model->labels;
@@ -44,7 +44,7 @@ static void fill_bonus(struct dcrf_polisher *polisher) {
     }
 }
 
-/* The merge that lowers the energy most; false where none does. */
+/* Find the merge that lowers the energy most; false if none does. */
 static bool find_merge(const struct dcrf_polisher *polisher, size_t *from, size_t *to) {
     const size_t labels = polisher->model->labels;
     double best = 0;
@@ -108,7 +108,8 @@ dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, d
     dcrf_status status = find_tables(polisher, error);
     if (status < 0 || !find_merge(polisher, &from, &to))
         return status;
-    /* Each lowers the energy, so they end; the limit is for ties that rounding tells apart. */
+    /* Each merge lowers the energy, so the loop ends; the limit guards against cycling through ties
+     * because of rounding. */
     for (size_t merges = 0; merges < 2 * polisher->model->labels; merges++) {
         merge(polisher, from, to);
         if (!find_merge(polisher, &from, &to))

@@ -8,10 +8,11 @@
  *
  *   phi_ai + 2 same_label_factor B_ai - (phi_a,x_a + 2 same_label_factor B_a,x_a) + its clique,
  *
- * because K has no diagonal. Changes of many variables interact: those that gain by themselves are
- * tried together, and if the energy of the result, which comes with its field, is not lower, half
- * of them are tried (a pseudo-random half, so that two neighbours that want to swap are told
- * apart), down to one. So a round is one filter application and the energy never rises. */
+ * because the diagonal of K is excluded. Changes of several variables interact: those that
+ * individually lower the energy are tried together, and if the energy of the result, which comes
+ * with its field, is not lower, half of them are tried (a pseudo-random half, to separate two
+ * neighbours that want to swap), and so on down to one. So a round is one filter application, and
+ * the energy never rises. */
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -20,8 +21,8 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_CLASSES 256    /* merges look at a table of this many labels squared */
-#define LEAST_DECREASE 1e-7 /* relative: what rounding can make of equal energies */
+#define MOST_CLASSES 256    /* merges use tables of at most this many labels squared */
+#define LEAST_DECREASE 1e-7 /* relative; smaller differences may be rounding errors */
 #define MOST_HALVINGS 6
 
 /* ---- the polisher --------------------------------------------------------------------------- */
@@ -117,7 +118,7 @@ dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, d
     return DCRF_OK;
 }
 
-/* Apply the changes that gain. If they do not lower the energy together, try half of them, a
+/* Apply all changes with a gain. If together they do not lower the energy, try half of them, a
  * quarter, and so on. */
 static dcrf_status apply(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
                          bool *is_better, dcrf_error *error) {
@@ -170,7 +171,7 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
         return DCRF_OK;
     polisher->interrupt = interrupt;
     dcrf_status status = dcrf_polisher_load(polisher, labels, rounds, error);
-    /* Until a whole turn through the moves has changed nothing. */
+    /* Until no kind of move improves the labelling. */
     size_t futile = 0;
     for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0;) {
         bool is_better = false;

@@ -9,14 +9,14 @@
 
 struct dcrf_polisher;
 
-/* All memory that polishing needs. */
+/* Allocate all memory for polishing. */
 dcrf_status dcrf_polisher_new(struct dcrf_polisher **polisher, const dcrf_plan *plan,
                               dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_polisher_free(struct dcrf_polisher **polisher);
 
-/* Moves until none lowers the energy, for at most `rounds` filter applications or until it is
- * interrupted (NULL: never). The labelling is replaced by a better one or left as it is; on an
- * error too. */
+/* Apply moves until none lowers the energy, for at most `rounds` filter applications or until
+ * interrupted (NULL: never). The labelling is replaced by a better one or left unchanged, even on
+ * an error. */
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
                         const struct dcrf_interrupt *interrupt, dcrf_error *error);
 

@@ -19,7 +19,7 @@ struct rounding {
 };
 
 struct dcrf_thresholds {
-    size_t alive; /* labels with a share */
+    size_t alive; /* labels with a positive share */
     size_t count; /* draws */
     uint16_t *label;
     float *threshold;
@@ -27,7 +27,7 @@ struct dcrf_thresholds {
     const uint16_t *order; /* NULL: none */
 };
 
-/* What a label has of all marginals. */
+/* The sum of the marginals of a label. */
 struct share {
     double total;
     uint16_t label;
@@ -76,7 +76,7 @@ void dcrf_thresholds_free(struct dcrf_thresholds *thresholds) {
     dcrf_release(thresholds);
 }
 
-/* The largest first, labels without any last. */
+/* Largest shares first, empty ones last. */
 static int compare_shares(const void *left, const void *right) {
     const struct share *a = left, *b = right;
     if (a->total != b->total)
@@ -100,7 +100,8 @@ void dcrf_thresholds_observe(struct dcrf_thresholds *thresholds,
         thresholds->alive++;
 }
 
-/* Labels are drawn by their rank among the shares, so that other names for them draw the same. */
+/* Labels are drawn by the rank of their share, so the draws do not depend on how labels are
+ * numbered. */
 static void draw(struct dcrf_thresholds *thresholds, dcrf_rng *rng) {
     thresholds->count = thresholds->alive * DRAWS_PER_LABEL;
     for (size_t k = 0; k < thresholds->count; k++) {
@@ -137,7 +138,8 @@ static void round_in_order(void *context, size_t begin, size_t end, size_t worke
     for (size_t a = begin; a < end; a++) {
         const float *row = marginals->values + a * marginals->stride;
         double sum = 0;
-        size_t last = 0; /* that has a part, should the sum stay below 1 */
+        size_t last = 0; /* last label with a positive entry, in case the sum stays below the
+                          * threshold */
         for (size_t k = 0;
              k < marginals->labels && sum < (double)rounding->thresholds->threshold[0]; k++) {
             sum += (double)row[order[k]];

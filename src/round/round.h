@@ -18,29 +18,30 @@ struct dcrf_marginals {
 /* The label of the largest entry of every row, the first among equals. */
 void dcrf_round_largest(const struct dcrf_marginals *marginals, dcrf_pool *pool, uint16_t *labels);
 
-/* The block of distributions that a labelling is: one at each variable's label, `stride` apart. */
+/* A labelling as a block of one-hot rows, `stride` apart. */
 void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride, float *block);
 
 /* Threshold rounding (Kleinberg and Tardos 2002): draw a label i and a threshold t, both uniform,
- * and give i to every variable without a label that has y_ai >= t; repeat until all have one. A
+ * and assign i to every unlabelled variable with y_ai >= t; repeat until all are labelled. A
  * variable takes label i with probability y_ai, and variables with similar rows tend to take the
  * same label.
  *
- * Where labels are ordered, one threshold t is common to all variables: each takes the first label
- * at which its entries, added up in that order, reach t. Variables with similar rows then take
- * labels that are near each other: |x_a - x_b| is on average the distance of the rows. */
+ * If labels are ordered, a single threshold t is shared by all variables: each takes the first
+ * label at which the cumulative sum of its entries, in that order, reaches t. Variables with
+ * similar rows then take labels that are near each other: the expected |x_a - x_b| is the distance
+ * of the rows. */
 struct dcrf_thresholds;
 
-/* Room for the draws of a model with that many labels; NULL when memory is out. `order`: the labels
- * one after the other, which outlives it, or NULL. */
+/* Memory for the draws of a model with this many labels; NULL if out of memory. `order`: the labels
+ * in order, which must outlive the result, or NULL. */
 struct dcrf_thresholds *dcrf_thresholds_new(size_t labels, const uint16_t *order);
 void dcrf_thresholds_free(struct dcrf_thresholds *thresholds);
 
-/* What the draws need to know of marginals. */
+/* Collect the statistics of the marginals that the draws need. */
 void dcrf_thresholds_observe(struct dcrf_thresholds *thresholds,
                              const struct dcrf_marginals *marginals);
 
-/* One labelling, of the marginals that were looked at last. */
+/* Draw one labelling. The marginals must be those last observed. */
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels);
