@@ -1,11 +1,11 @@
 /* Which labels take part in the filters, and the rows that hold them.
  *
  * A label is dropped from the rows when its probability is at most half the threshold at every
- * variable. When an update raises it above the threshold somewhere, the update is made again with
- * the label in the rows. So a label that is left out is below the threshold t before and after the
- * update, and so is what its missing message (at most e) does to it: e t, and at most e t times the
- * number of such labels to the others. Rows are multiples of DCRF_LANES long, so dropping waits
- * until it makes them shorter. */
+ * variable. When an update raises it above the threshold somewhere, the update is repeated with
+ * the label in the rows. So the probability of a label that is left out is below the threshold t
+ * before and after the update, and its missing message (at most e) changes it by at most e t, and
+ * the others by at most e t times the number of such labels. Rows are multiples of DCRF_LANES long,
+ * so labels are dropped only when that makes rows shorter. */
 #include "densecrf/densecrf.h"
 
 #include "core/error.h"
@@ -34,19 +34,19 @@ void dcrf_field_free(struct dcrf_field **field_pointer) {
     *field_pointer = NULL;
 }
 
-/* The largest row sum of a normalized kernel is at least this, but for rounding: the row sums of K,
+/* Up to rounding, the largest row sum of a normalized kernel is at least this: the row sums of K,
  * or their square roots, are a positive vector that the kernel maps to itself, so its spectral
- * radius is 1, which no matrix without negative entries has with all row sums below 1 (Perron,
+ * radius is 1, and a nonnegative matrix with all row sums below 1 has a smaller one (Perron,
  * Frobenius). */
 #define LEAST_ROW_SUM 0.999
 
-/* The largest part of a message per probability of its label, of one term and row sum 1; infinite
- * where labels cannot be left out. */
+/* The largest message per unit of probability of its label, for one term with row sum 1; infinite
+ * if labels cannot be left out. */
 static double largest_compatibility(const dcrf_densecrf *crf,
                                     const struct dcrf_densecrf_term *term) {
     double largest = 0;
     if (term->compatibility == DCRF_COMPATIBILITY_MATRIX)
-        return (double)INFINITY; /* a label's message is not its own affair */
+        return (double)INFINITY; /* messages mix labels */
     const size_t count = term->compatibility == DCRF_COMPATIBILITY_POTTS ? 1 : crf->labels;
     for (size_t i = 0; i < count; i++) {
         const double size = fabs((double)term->mu[i]);
@@ -76,7 +76,7 @@ dcrf_status dcrf_field_measure_threshold(struct dcrf_field *field, dcrf_error *e
     return DCRF_OK;
 }
 
-/* What it is at most, without measuring. */
+/* An upper bound on the threshold, without measuring. */
 static float guess_threshold(const dcrf_densecrf *crf) {
     double sum = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
@@ -96,12 +96,12 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->crf = crf;
     field->pool = dcrf_workspace_pool(workspace);
     field->threshold = -1;
-    if (crf->message_error > 0 && crf->labels > DCRF_LANES) /* or rows get no shorter */
+    if (crf->message_error > 0 && crf->labels > DCRF_LANES) /* otherwise rows cannot be shorter */
         field->threshold = guess_threshold(crf);
     field->peak_stride = dcrf_padded(crf->labels + 1);
     field->label = dcrf_allocate(crf->labels, sizeof *field->label);
     field->place = dcrf_allocate(crf->labels, sizeof *field->place);
-    /* Rows for all labels; memory that stays untouched while few are active costs nothing. */
+    /* Rows for all labels; untouched memory costs nothing while few are active. */
     if (!crf->unary)
         field->zeros = dcrf_allocate_zero(dcrf_densecrf_unary_floats(crf), sizeof(float));
     field->energies = crf->unary ? crf->unary : field->zeros;
@@ -158,8 +158,8 @@ static float largest_of(const float *values, size_t count) {
 
 /* ---- sums over labels that are not active --------------------------------------------------- */
 
-/* The unary energies of a label at the places begin .. end - 1, where begin is the first of eight.
- */
+/* The unary energies of a label at the places begin .. end - 1, where begin is a multiple of
+ * DCRF_LANES. */
 static void copy_energies(const struct dcrf_field *field, size_t label, size_t begin, size_t end,
                           float *out) {
     for (size_t a = begin; a < end; a += DCRF_LANES)
@@ -167,7 +167,7 @@ static void copy_energies(const struct dcrf_field *field, size_t label, size_t b
                (end - a < DCRF_LANES ? end - a : DCRF_LANES) * sizeof *out);
 }
 
-/* What shift and scale make of them. */
+/* Recompute the probabilities of a label that is not active, from shift and scale. */
 static void give_back(const struct dcrf_field *field, size_t label, size_t begin, size_t end,
                       float *q) {
     float unary[DCRF_DENSECRF_GRAIN];
@@ -176,8 +176,8 @@ static void give_back(const struct dcrf_field *field, size_t label, size_t begin
                                      end - begin);
 }
 
-/* For the variables begin .. end - 1 and the labels without a place: top = max -unary, and returns
- * sum exp(-unary - top) in `sum`. */
+/* For the variables begin .. end - 1 and the labels without a place: top = max -unary and sum = sum
+ * exp(-unary - top). */
 static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end, float *top,
                         float *sum) {
     const dcrf_densecrf *crf = field->crf;
@@ -236,7 +236,7 @@ static void start_task(void *context, size_t begin, size_t end, size_t worker) {
 
 struct rebuild {
     struct dcrf_field *field;
-    const float *planes;     /* where q comes from; NULL: from the field */
+    const float *planes;     /* source of q; NULL: the field */
     const size_t *old_place; /* in rows of old_stride floats */
     size_t old_stride;
 };
@@ -279,8 +279,7 @@ static void swap(float **a, float **b) {
     *b = kept;
 }
 
-/* Make the labels whose peak is above `limit` the active ones, or all where that would not make
- * rows shorter. */
+/* Activate the labels whose peak is above `limit`, or all if rows would not be shorter. */
 static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, float limit,
                                 dcrf_error *error) {
     const size_t labels = field->crf->labels;
@@ -341,8 +340,7 @@ static void check_planes(void *context, size_t begin, size_t end, size_t worker)
     float *peak = field->peak_part + worker * field->peak_stride;
     for (size_t i = 0; i < field->crf->labels; i++) {
         const float *q = load->planes + i * field->crf->variables;
-        uint32_t most =
-            0; /* sizes have the order of their bits, and compilers have vectors of those */
+        uint32_t most = 0; /* magnitudes order like their bits */
         for (size_t a = begin; a < end; a++) {
             uint32_t bits;
             memcpy(&bits, &q[a], sizeof bits);
@@ -375,7 +373,7 @@ dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error
     return rebuild_rows(field, q, field->threshold / 2, error);
 }
 
-/* The peaks of labels outside the rows, which must be looked at; those inside are known. */
+/* Find the peaks of labels outside the rows; those inside are known. */
 static void find_peaks(struct dcrf_field *field) {
     for (size_t worker = 0; worker < dcrf_pool_threads(field->pool); worker++) {
         float *part = field->peak_part + worker * field->peak_stride;
@@ -415,7 +413,7 @@ void dcrf_field_swap(struct dcrf_field *field) {
 dcrf_status dcrf_field_wake(struct dcrf_field *field, const float *planes, dcrf_error *error) {
     find_peaks(field);
     for (size_t k = 0; k < field->active; k++)
-        field->peak[field->label[k]] = 1; /* none is dropped */
+        field->peak[field->label[k]] = 1; /* drop none */
     dcrf_field_swap(field);
     return rebuild_rows(field, planes, field->threshold / 2, error);
 }

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Compatibilities beyond this are refused, for the same reason. */
+/* Larger compatibilities are rejected, so that messages do not overflow. */
 #define LARGEST_COMPATIBILITY 1e15f
-/* What the original adds to row sums. */
+/* The original adds this to row sums. */
 #define ROW_SUM_FLOOR 1e-20f
 
 dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t labels,
@@ -96,12 +96,12 @@ dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspa
 
 /* ---- unary energies ------------------------------------------------------------------------- */
 
-/* Segments between the one that is copied and the one that is asked for: each is on another line of
- * the picture, which no processor foresees. */
+/* Segments to prefetch ahead: each is on another line of the image, which hardware does not
+ * predict. */
 #define SEGMENTS_AHEAD 2
 
-/* Copy eight energies; returns ones where one must be clipped or is not finite. Four at a time:
- * every processor has such vectors, and compilers take longer ones to pieces. */
+/* Copy eight energies; returns nonzero flags if one must be clipped or is not finite. Four at a
+ * time: every processor has such vectors, and compilers split longer ones. */
 typedef float four_floats __attribute__((vector_size(4 * sizeof(float))));
 typedef int32_t four_flags __attribute__((vector_size(4 * sizeof(float))));
 
@@ -116,7 +116,7 @@ static inline four_flags copy_eight(const float *in, float *out) {
     return ~fits;
 }
 
-/* Planes in the order of the places, some labels of which the first is given. */
+/* Planes of the labels first .. first + count - 1, in the order of the image. */
 struct planes {
     const char *data;
     ptrdiff_t step; /* bytes from one to the next */
@@ -127,7 +127,7 @@ static const float *plane_of(const struct planes *planes, size_t i) {
     return (const float *)(const void *)(planes->data + (ptrdiff_t)i * planes->step);
 }
 
-/* The places of a segment, from one plane. */
+/* Copy one segment of one plane. */
 static inline four_flags order_segment(const dcrf_densecrf *crf, const float *in, size_t begin,
                                        size_t end, float *out) {
     four_flags misfits = {0};
@@ -149,8 +149,7 @@ static inline four_flags order_segment(const dcrf_densecrf *crf, const float *in
     return misfits;
 }
 
-/* Copy planes into the order of the places; false where a value must be clipped or is not finite.
- */
+/* Copy planes to the order of the places; false if a value must be clipped or is not finite. */
 static bool order_planes(const dcrf_densecrf *crf, const struct planes *planes, float *unary) {
     const size_t segments = crf->band_segment[crf->bands];
     four_flags misfits = {0};
@@ -195,7 +194,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the unary array has %zu channels, but there are %zu labels",
                          energies->channels, crf->labels);
-    /* Where the device finds something wrong, what follows says it. */
+    /* If the device finds a value that is not finite, the code below reports it. */
     if (crf->on_device && is_contiguous(energies, &crf->grid) &&
         energies->channel_stride == (ptrdiff_t)(crf->variables * sizeof(float))) {
         const dcrf_status on_device =
@@ -238,7 +237,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
 
 /* ---- compatibilities ------------------------------------------------------------------------ */
 
-/* mu, with its signs, from what the caller gave. */
+/* mu, with its signs, from the caller's values. */
 static dcrf_status copy_compatibility(const dcrf_densecrf *crf, dcrf_compatibility compatibility,
                                       const float *values, float **out, dcrf_error *error) {
     const size_t labels = crf->labels;
@@ -320,7 +319,7 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* Floats of the rows by which row sums are measured: the shortest that there are. */
+/* Floats of the rows used to measure row sums: as few as possible. */
 static size_t row_sums_width(const struct dcrf_densecrf_term *term) {
     return dcrf_densecrf_has_short_rows(term) ? 2 : DCRF_NARROW_LANES;
 }
@@ -330,7 +329,7 @@ static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *
                                       dcrf_pool_threads(pool));
 }
 
-/* sums = gain K 1, with memory of row_sums_floats */
+/* sums = gain K 1, with scratch memory of row_sums_floats. */
 static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *scratch,
                             float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
@@ -409,7 +408,7 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     if (!sums)
         return dcrf_fail_memory(error, "the normalization of a kernel");
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    /* An inference with rows as short as these has its lattices in the same memory. */
+    /* Inference with rows this short uses the same memory for its lattices. */
     const bool is_shared = labels <= DCRF_NARROW_LANES;
     float *scratch = is_shared ? dcrf_workspace_slot(workspace, &dcrf_spread_slot,
                                                      row_sums_floats(term, pool), sizeof *scratch)
@@ -430,8 +429,8 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     return status;
 }
 
-/* The channels of a bilateral kernel, where they are bytes that follow each other, as pictures are:
- * they need neither be copied nor checked. */
+/* The channels of a bilateral kernel if they are contiguous bytes, as images are: these need
+ * neither be copied nor checked. */
 static const uint8_t *bytes_of(const dcrf_densecrf *crf, const dcrf_kernel *kernel) {
     const dcrf_view *view = &kernel->channels;
     if (kernel->kind != DCRF_KERNEL_BILATERAL || view->type != DCRF_U8 || view->channel_stride != 1)
@@ -445,13 +444,13 @@ static const uint8_t *bytes_of(const dcrf_densecrf *crf, const dcrf_kernel *kern
     return view->data;
 }
 
-/* Features as the original computes them: coordinates and channels, single precision, divided by
- * sigmas in single precision. Only where that is done exactly do points on the border of simplices
- * fall where they fall there. */
+/* Features as the original computes them: coordinates and channels in single precision, divided by
+ * sigmas in single precision. Only if that is reproduced exactly do points on the borders of
+ * simplices fall into the same simplices. */
 dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
                                    const dcrf_kernel *kernel, bool is_given, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
-    checked.weight = 1; /* neither is read, and both must pass the check */
+    checked.weight = 1; /* neither is used, but both must pass the check */
     checked.normalization = DCRF_NORMALIZE_NONE;
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
         if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
@@ -499,8 +498,8 @@ dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_t
     return normalize(term, workspace, normalization, crf->labels, error);
 }
 
-/* Where the model is, or, if it cannot be there, here; `terms` has room for the new one, which is
- * the last. The model changes only where all of it succeeds. */
+/* Build the last of `terms` where the model is; if the device does not support it, build it on the
+ * host and move the model there. The model changes only if everything succeeds. */
 static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *terms,
                          dcrf_workspace *workspace, const dcrf_kernel *kernel,
                          dcrf_densecrf_normalization normalization, dcrf_error *error) {

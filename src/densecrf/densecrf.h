@@ -1,15 +1,15 @@
-/* The compatible mean field: what its files share.
+/* The compatible mean field: declarations shared by its files.
  *
  *   densecrf.c     the object: unary energies, kernels, compatibilities
  *   order.c        the order of the variables
  *   active.c       which labels are filtered, and their rows
  *   spread.c       rows on the lattices, from one update to the next
  *   rings.c        messages from large lattices, which have no such rows
- *   update.c       the update, and the public calls that make updates
+ *   update.c       the update, and the public functions that run updates
  *   divergence.c   the objective
- *   device.c       all of that on a device
+ *   device.c       all of this on a device
  *
- * Unless it was set before, the first kernel decides where a model lives: on the device of the
+ * Unless set before, the first kernel determines where a model lives: on the device of the
  * workspace it is added with, or on the CPU. */
 #ifndef DCRF_DENSECRF_DENSECRF_H
 #define DCRF_DENSECRF_DENSECRF_H
@@ -26,13 +26,13 @@ extern const struct dcrf_slot dcrf_spread_slot;
 
 /* One kernel: message = sum_j mu(i, j) gain (K Q_j), mu with the signs of dcrf/densecrf.h. */
 struct dcrf_densecrf_term {
-    dcrf_operator *op;     /* a lattice, with its normalization; or one of the device's */
-    float gain;            /* 1 / (1 + 2^-d); the device's has it in itself */
+    dcrf_operator *op;     /* a lattice with its normalization, or an operator of the device */
+    float gain;            /* 1 / (1 + 2^-d); included in operators of the device */
     _Atomic float row_sum; /* largest entry of gain K 1; 0: not measured yet */
     dcrf_compatibility compatibility;
-    float *mu; /* 1 (all labels alike), labels, or labels x labels values */
-    /* What it was made of, as long as it is on a device (dcrf_densecrf_move_to_host), with channels
-     * of its own. */
+    float *mu; /* 1 (the same for all labels), labels, or labels x labels values */
+    /* On a device, what the kernel was made of, for dcrf_densecrf_move_to_host, with its own copy
+     * of the channels. */
     dcrf_kernel kernel;
     void *channels;
     dcrf_densecrf_normalization normalization;
@@ -43,7 +43,7 @@ dcrf_densecrf_lattice(const struct dcrf_densecrf_term *term) {
     return (const struct dcrf_lattice *)term->op;
 }
 
-/* Can its rows have two floats? */
+/* Can its rows be as short as two floats? */
 static inline bool dcrf_densecrf_has_short_rows(const struct dcrf_densecrf_term *term) {
     return !dcrf_densecrf_lattice(term)->runs.first;
 }
@@ -60,22 +60,22 @@ struct dcrf_densecrf {
     dcrf_grid grid;
     size_t variables;
     size_t labels;
-    size_t band; /* variables that are worked on together */
+    size_t band; /* variables processed together */
     size_t bands;
-    uint32_t *order;      /* the variable of each place; unary energies and rows are by place */
-    uint32_t *segment;    /* the first place of each, and the number of variables */
-    size_t *band_segment; /* bands + 1: the first segment of each */
-    float *unary;         /* by dcrf_densecrf_unary_at; NULL: zero */
+    uint32_t *order;      /* the variable at each place; unary energies and rows are by place */
+    uint32_t *segment;    /* the first place of each, then the number of variables */
+    size_t *band_segment; /* bands + 1: the first segment of each band */
+    float *unary;         /* see dcrf_densecrf_unary_at; NULL: zero */
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
-    /* On a device: unary energies, compatibilities and Q are in `on_device`, which holds the
-     * device. */
-    dcrf_backend_compat *on_device; /* NULL: the model is here */
-    struct dcrf_device device;      /* where it is, if it is there */
+    /* On a device: `on_device` holds the unary energies, the compatibilities and Q, and keeps the
+     * device open. */
+    dcrf_backend_compat *on_device; /* NULL: the model is on the host */
+    struct dcrf_device device;      /* valid if on_device is set */
 };
 
-/* The largest entry of gain K 1, measured when it is first asked for. */
+/* The largest entry of gain K 1, measured on first use. */
 dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
                                   dcrf_error *error);
 
@@ -90,78 +90,78 @@ static inline dcrf_moment dcrf_densecrf_moment(double start_s, size_t iteration)
 }
 
 /* Unary energies are clipped to this: the probability is zero either way, and -unary - message must
- * stay a float. */
+ * not overflow. */
 #define DCRF_DENSECRF_LARGEST_UNARY 1e29f
 
-/* The most kernels. */
+/* Maximum number of kernels. */
 #define DCRF_DENSECRF_MOST_TERMS 64
 
-/* Variables a task takes. */
+/* Variables per task. */
 #define DCRF_DENSECRF_GRAIN 512
 
-/* Where the unary energy of a place and label is: eights of places, label by label, so that an
- * update reads one stream whatever the number of labels. */
+/* Index of the unary energy of a place and label: blocks of eight places, label by label, so that
+ * an update reads a single stream for any number of labels. */
 static inline size_t dcrf_densecrf_unary_at(const dcrf_densecrf *crf, size_t place, size_t label) {
     return (place / DCRF_LANES * crf->labels + label) * DCRF_LANES + place % DCRF_LANES;
 }
 
-/* Floats of all of them, the last eight filled up. */
+/* Floats in that array, including the padding of the last block. */
 static inline size_t dcrf_densecrf_unary_floats(const dcrf_densecrf *crf) {
     return (crf->variables + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES * crf->labels;
 }
 
-/* The features as the original computes them, to be cleared; `is_given`: of channels that are left
- * where they are, see model/kernel.h. And the kernel of them here. */
+/* dcrf_densecrf_features: the features as the original computes them, to be cleared by the caller;
+ * `is_given`: the channels are read in place, see model/kernel.h. dcrf_densecrf_build: the kernel
+ * on the host. */
 dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
                                    const dcrf_kernel *kernel, bool is_given, dcrf_error *error);
 dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
                                 dcrf_workspace *workspace, const dcrf_kernel *kernel,
                                 dcrf_densecrf_normalization normalization, dcrf_error *error);
 
-/* Bring planes of finite energies into the order of the places; false where one must be clipped. */
+/* Copy planes of finite energies to the order of the places; false if one must be clipped. */
 bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary);
 
-/* The original embeds four variables at a time and fills the last four up with zeros, whose
- * vertices then exist and pass on what reaches them. */
+/* The original embeds four variables at a time and pads the last four with zeros, whose vertices
+ * then exist and pass on what reaches them. */
 static inline bool dcrf_densecrf_has_origin(const dcrf_densecrf *crf) {
     return crf->variables % 4 != 0;
 }
 
 /* ---- order.c -------------------------------------------------------------------------------- */
 
-/* Make what crf has of this; false: no memory. */
+/* Set up the order, the bands and the segments of crf; false: out of memory. */
 bool dcrf_densecrf_order_new(dcrf_densecrf *crf);
 
-/* ---- active.c: a distribution on its way through updates
- * --------------------------------------------------
- *
- * Rows hold the active labels only. The others have no message, so their share of a softmax changes
- * with nothing but its denominator: log_rest_a = ln sum_i exp(-unary_ai) over them is all that an
- * update needs of them, and q_ai = scale_a exp(-unary_ai - shift_a) gives them back. */
+/* ---- active.c ------------------------------------------------------------------------------- */
+
+/* A distribution during updates. Rows hold the active labels only. The others have no message, so
+ * only the denominator of the softmax changes their probabilities: an update needs only
+ * log_rest_a = ln sum_i exp(-unary_ai) over them, and q_ai = scale_a exp(-unary_ai - shift_a)
+ * restores them. */
 
 struct dcrf_field {
     const dcrf_densecrf *crf;
     dcrf_pool *pool;
-    float threshold; /* labels that are at or below it everywhere need no filter; negative: all do
-                      */
-    bool has_threshold; /* else it is at most that, and not measured yet */
+    float threshold;    /* labels at or below it everywhere need no filter; negative: all do */
+    bool has_threshold; /* else the threshold is only an upper bound */
     size_t active;      /* labels in the rows */
     size_t stride;
-    size_t *label;         /* of each place in a row */
-    size_t *place;         /* of each label, or SIZE_MAX */
+    size_t *label;         /* the label at each place in a row */
+    size_t *place;         /* the place of each label, or SIZE_MAX */
     const float *energies; /* the unary energies, as crf->unary */
-    float *zeros;          /* the same where none were given; else NULL */
+    float *zeros;          /* stands in for missing unary energies; else NULL */
     float *q;              /* rows */
     float *spare;          /* rows: the next q, the last one, or a message */
-    float *rest;           /* per variable; used while active < labels */
-    float *rest_top;       /* the logarithm of their largest part */
-    float *shift;          /* of all labels that are not active */
-    float *scale;          /* the same */
-    float *old_shift;      /* before the last update, as `spare` then holds the old q */
+    float *rest;           /* per variable: log_rest, used while active < labels */
+    float *rest_top;       /* per variable: the largest -unary of the rest */
+    float *shift;          /* per variable, for the labels that are not active */
+    float *scale;          /* same */
+    float *old_shift;      /* before the last update, when `spare` holds the old q */
     float *old_scale;
-    float *total;     /* per variable, in the same memory: sums of messages, while all are active */
+    float *total;     /* per variable: sums of messages while all are active; shares `rest` */
     float *peak;      /* per label: its largest q anywhere, or a bound on it */
-    float *peak_part; /* per thread, labels padded: what a loop collects; then one more number */
+    float *peak_part; /* per thread: the peaks found by a loop, then that of the rest */
     size_t peak_stride;
     float rest_peak; /* the largest q of a label that is not active */
 };
@@ -170,26 +170,27 @@ dcrf_status dcrf_field_new(struct dcrf_field **field, const dcrf_densecrf *crf,
                            dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_field_free(struct dcrf_field **field);
 
-/* All labels are active; no rows are filled. */
+/* Make all labels active; the rows are not filled. */
 void dcrf_field_take_all(struct dcrf_field *field);
 
-/* q = softmax(-unary), whose peaks are known, or the planes of the caller, in rows of the labels
+/* Set q to softmax(-unary), whose peaks are known, or to the caller's planes, in rows of the labels
  * that count. */
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 
-/* Would rows be shorter without the labels that have faded? Then take those out of the rows, once
- * the threshold is measured and they still would. */
+/* Would rows be shorter without the labels that have faded? If so, and still so once the threshold
+ * is measured, dcrf_field_adapt removes them from the rows. */
 bool dcrf_field_must_adapt(const struct dcrf_field *field);
 dcrf_status dcrf_field_measure_threshold(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error);
 
-/* Exchange this q (and shift and scale) for those before the last update. */
+/* Swap q, shift and scale with those before the last update. */
 void dcrf_field_swap(struct dcrf_field *field);
 
-/* Did the last update raise a label above the threshold that it did not filter? Then the update is
- * to be made again with that label: dcrf_field_wake goes back to where it began, with such labels
- * in the rows. `planes` is what dcrf_field_load was given, or NULL. */
+/* If the last update raised a label above the threshold that it did not filter
+ * (dcrf_field_must_wake), it must be repeated with that label: dcrf_field_wake restores the state
+ * before the update, with such labels in the rows. `planes`: what dcrf_field_load was given, or
+ * NULL. */
 dcrf_status dcrf_field_wake(struct dcrf_field *field, const float *planes, dcrf_error *error);
 
 /* Write q into planes. */
@@ -203,11 +204,11 @@ static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
     return dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
 }
 
-/* Before and after a loop that raises the peaks of its thread, by label or by place in the rows;
- * the last number of a part is that of the rest, which is returned. */
+/* Called before and after a loop that raises the peaks of its thread, by label or by place in the
+ * rows. The last number of a part is for the rest; its maximum is returned. */
 void dcrf_field_clear_peaks(struct dcrf_field *field);
-/* Do the peaks in a part, by place, show already that rows cannot be shorter? Then no more of them
- * need to be collected. */
+/* Do the peaks in a part, by place, already show that rows cannot be shorter? Then no more need to
+ * be collected. */
 bool dcrf_field_is_alive(const struct dcrf_field *field, const float *peak_part);
 float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place);
 
@@ -217,8 +218,8 @@ struct dcrf_spread {
     const dcrf_densecrf *crf;
     dcrf_pool *pool;
     size_t stride;       /* of the rows of variables */
-    size_t width;        /* floats of them that are splat */
-    size_t sliced_width; /* that were, when the lattices were blurred */
+    size_t width;        /* floats of a row that are splat */
+    size_t sliced_width; /* the width when the lattices were blurred */
     float *memory;
     struct dcrf_spread_rows {
         float *blurred;
@@ -226,31 +227,31 @@ struct dcrf_spread {
     } term[DCRF_DENSECRF_MOST_TERMS];
 };
 
-/* Take memory for rows of at most so many floats; false: there is none. */
+/* Allocate memory for rows of at most `most_stride` floats; false: out of memory. */
 bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
                       dcrf_workspace *workspace, size_t most_stride);
 
-/* Begin with rows of `stride` floats, of which `width` are filtered: all labels but one, perhaps.
- * What is on the lattices is lost. A change of the width alone concerns the splats after it. */
+/* Start with rows of `stride` floats, of which `width` are filtered: all labels, or all but one.
+ * What is on the lattices is lost. Changing only spread->width affects the splats after it. */
 void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width);
 
-/* Splat: clear the rows, then the bands of each group in their order, each with the rows of its
- * variables. Different terms and groups can do so at the same time. */
+/* Splat: clear the rows, then splat the bands of each group in order, each with the rows of its
+ * variables. Different terms and groups can run concurrently. */
 void dcrf_spread_clear(const struct dcrf_spread *spread);
 void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
                        const float *rows);
 
-/* The same with the rows of all variables: so many tasks of a term, in any order or at the same
- * time. */
+/* The same with the rows of all variables, as independent tasks per term, in any order or
+ * concurrently. */
 size_t dcrf_spread_tasks(const struct dcrf_spread *spread, size_t term);
 void dcrf_spread_splat_task(const struct dcrf_spread *spread, size_t term, size_t task,
                             const float *rows);
 
-/* Blur what was splat, once all groups are; from then on that is sliced. */
+/* Blur once all groups are splat; slicing reads the result from then on. */
 void dcrf_spread_blur(struct dcrf_spread *spread);
 
-/* rows = factor times what the variables of a band get from a lattice without a ring, or += that.
- */
+/* rows = factor times what the variables of a band get from a lattice without a ring, or += that if
+ * `accumulate`. */
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
                        bool accumulate, float *rows);
 
@@ -258,68 +259,71 @@ void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t ban
 
 struct dcrf_rings {
     const struct dcrf_field *field;
-    float *ring; /* ring_floats, of which each segment of a share has task_floats */
+    float *ring; /* ring_floats in all; each task, a segment of a share, has task_floats */
     size_t ring_floats, task_floats;
-    size_t shares;                          /* of the labels */
-    struct dcrf_lattice_segments *segments; /* of each term */
-    float *filtered;                        /* by a lattice whose compatibility is not a scalar */
-    /* One filter: */
+    size_t shares;                          /* into which the labels are divided */
+    struct dcrf_lattice_segments *segments; /* per term */
+    float *filtered; /* output of a lattice whose compatibility is not a scalar */
+    /* The current filter: */
     size_t floats;
     float *message;
-    bool has_message; /* some terms have put theirs there */
+    bool has_message; /* some terms have written their part to the message */
 };
 
-/* The terms with a ring or without one, whose compatibility is a scalar or not; has any a ring? */
+/* The number of terms with or without a ring whose compatibility is a scalar or not; does any term
+ * have a ring? */
 size_t dcrf_rings_count(const dcrf_densecrf *crf, bool ring, bool scalar);
 bool dcrf_rings_any(const dcrf_densecrf *crf);
 
-/* Take memory; false: there is none. */
+/* Allocate memory; false: out of memory. */
 bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
                      dcrf_workspace *workspace);
 
-/* Put what the lattices with a ring, of which there are some, make of the first floats of the rows
- * of q into the message; can that be q itself? */
+/* Apply all lattices with a ring, of which there is at least one, to the first `floats` floats of
+ * the rows of q, writing to `message`. dcrf_rings_in_place: can `message` be q itself? */
 void dcrf_rings_filter(struct dcrf_rings *rings, size_t floats, float *message);
 bool dcrf_rings_in_place(const struct dcrf_rings *rings);
 
-/* message += mu filtered, for some rows and the labels at .. at + width - 1, which `filtered` holds
- * in rows of `step` floats. */
+/* message += mu filtered, for `rows` rows and the labels at .. at + width - 1, which `filtered`
+ * holds in rows of `step` floats. */
 void dcrf_densecrf_add_message(const struct dcrf_field *field,
                                const struct dcrf_densecrf_term *term, const float *filtered,
                                size_t step, size_t at, size_t width, float *message, size_t rows);
 
 /* ---- device.c ------------------------------------------------------------------------------- */
 
-/* Put a model without kernels on the device of a workspace, if that has one which can have it. */
+/* Move a model without kernels to the device of a workspace, if it has one that supports the
+ * model. */
 dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspace *workspace,
                                          dcrf_error *error);
 
-/* Make a kernel on the model's device. What that cannot have is DCRF_ERROR_UNSUPPORTED. */
+/* Build a kernel on the model's device; DCRF_ERROR_UNSUPPORTED if the device does not support
+ * it. */
 dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
                                           const dcrf_kernel *kernel,
                                           dcrf_densecrf_normalization normalization,
                                           dcrf_error *error);
 
-/* Make all kernels here and stay. */
+/* Move the model to the host, rebuilding all kernels there. */
 dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                        dcrf_error *error);
 
-/* Tell the device of unary energies, in the order of the places or as planes (order NULL), and of
- * these kernels and their compatibilities. */
+/* Send the device the unary energies, in the order of the places or as planes, and the kernels with
+ * their compatibilities. */
 dcrf_status dcrf_densecrf_unary_on_device(const dcrf_densecrf *crf, const float *unary,
                                           bool is_ordered, dcrf_error *error);
 dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
                                             const struct dcrf_densecrf_term *terms, size_t count,
                                             dcrf_error *error);
 
-/* Updates of `from` (NULL: of softmax(-unary)) on the device. */
+/* Run updates on the device, starting from `from` (NULL: softmax(-unary)). */
 dcrf_status dcrf_densecrf_run_on_device(const dcrf_densecrf *crf, const float *from, size_t updates,
                                         float *q, dcrf_progress_callback progress,
                                         void *progress_user, dcrf_error *error);
 
 /* ---- inside spread.c and update.c ----------------------------------------------------------- */
 
-/* The floats of the block of labels that begins at `at`, of so many, and where its rows are. */
+/* The width of the block of labels that begins at `at`, of `floats` in all, and its rows. */
 static inline size_t dcrf_spread_block_width(size_t floats, size_t at) {
     return floats - at < DCRF_DSP_WIDTH ? floats - at : DCRF_DSP_WIDTH;
 }

@@ -1,11 +1,11 @@
 /* The compatible mean field on a device.
  *
- * The device has the kernels' lattices as operators of its own, and an object with the unary
- * energies, the compatibilities and Q, which stay there between calls. Inference is one call of the
- * seam: nothing but its result comes back.
+ * The device holds the kernels' lattices as its own operators, and an object with the unary
+ * energies, the compatibilities and Q, which stay there between calls. Inference is a single call
+ * to the backend: only the result comes back.
  *
- * A kernel that the device cannot have brings the whole model back here; for that a kernel there
- * keeps what it was made of. */
+ * If the device does not support a kernel, the whole model moves to the host; for that, kernels on
+ * a device keep what they were made of. */
 #include "densecrf/densecrf.h"
 
 #include "core/error.h"
@@ -47,7 +47,7 @@ dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspac
     return DCRF_OK;
 }
 
-/* The unary energies of the device, in the order of the places; to be released. */
+/* The unary energies of the device, in the order of the places; released by the caller. */
 static dcrf_status fetch_unary(const dcrf_densecrf *crf, float **unary, dcrf_error *error) {
     float *planes = dcrf_allocate(crf->variables, crf->labels * sizeof *planes);
     *unary = dcrf_allocate(dcrf_densecrf_unary_floats(crf), sizeof **unary);
@@ -80,7 +80,7 @@ dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *works
     }
     for (size_t m = 0; m < crf->term_count; m++) {
         struct dcrf_densecrf_term *term = &crf->terms[m];
-        if (status == DCRF_OK) { /* each has the other's operator then */
+        if (status == DCRF_OK) { /* swap the operators */
             dcrf_operator *on_device = term->op;
             term->op = made[m].op;
             made[m].op = on_device;
@@ -105,8 +105,8 @@ static bool is_packed(const dcrf_view *view, const dcrf_view *packed, const dcrf
     return is_same;
 }
 
-/* A copy of the channels of a kernel, which it has from then on: bytes of a picture as they are,
- * everything else checked, as doubles. */
+/* Give the kernel its own copy of its channels: contiguous bytes of an image unchanged, everything
+ * else checked and converted to double. */
 static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kernel *kernel,
                                  void **channels, dcrf_error *error) {
     const dcrf_view *view = &kernel->channels;
@@ -141,7 +141,7 @@ dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_
     struct dcrf_features features;
     term->kernel = *kernel;
     term->normalization = normalization;
-    /* Checks come first: there may be too many channels. */
+    /* Check first: there may be too many channels. */
     dcrf_status status = dcrf_densecrf_features(&features, crf, &term->kernel, true, error);
     if (status == DCRF_OK && kernel->kind != DCRF_KERNEL_SPATIAL)
         status = copy_channels(&features, &term->kernel, &term->channels, error);
@@ -152,8 +152,8 @@ dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_
     return status;
 }
 
-/* Kernels as groups of the seam, whose field is the message: one of all scalars, with the matrix I
- * where it is not alone, and one for each other kernel. */
+/* The kernels as groups of the backend, whose field is the message: one group of all scalar terms,
+ * with the identity as its matrix if there are others, and one group per other kernel. */
 struct groups {
     size_t count;
     struct dcrf_backend_group *group;

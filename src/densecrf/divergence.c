@@ -14,14 +14,14 @@
 
 struct divergence {
     const dcrf_densecrf *crf;
-    const float *q; /* planes, in the order of the picture */
+    const float *q; /* planes, in the order of the image */
     const struct dcrf_densecrf_term *term;
     float *rows;     /* a block of q */
     float *filtered; /* gain K times them */
     size_t first, count, width;
 };
 
-/* One label at some places of one eight, whose unary energies lie together. */
+/* One label at places within one block of eight, whose unary energies are adjacent. */
 static double own_terms(const struct divergence *d, size_t label, size_t begin, size_t end) {
     const float *q = d->q + label * d->crf->variables, *unary = d->crf->unary;
     double sum = 0;
@@ -56,7 +56,7 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* sum_i Q_ai mu(i, j), where j is label k of the block */
+/* sum_i Q_ai mu(i, j), where j is label k of the block. */
 static double mixed(const struct divergence *d, size_t place, size_t k) {
     const size_t n = d->crf->variables, a = d->crf->order[place], j = d->first + k;
     const float *mu = d->term->mu;

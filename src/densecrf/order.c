@@ -1,31 +1,31 @@
-/* The order of the variables inside the compatible mean field: squares of the picture.
+/* The order of the variables inside the compatible mean field: squares of the image.
  *
- * Variables near each other in a picture share the vertices of lattices. So a band, the variables
- * that an update works on while they are in the cache, is not a few lines of the picture but a
- * square of it: strips of some lines are walked column by column, to and fro, and cut into bands of
- * as many columns as they have lines. Within a band variables are in the order of the picture. What
- * the caller gives and gets is in the order of the picture always; unary energies, features and
- * rows are in this one.
+ * Variables near each other in an image share the vertices of lattices. So a band, the variables
+ * that an update works on while they are in the cache, is a square of the image rather than a few
+ * lines: the image is cut into strips of some lines, which are walked column by column in
+ * alternating directions and cut into bands of as many columns as there are lines. Within a band,
+ * variables are in the order of the image. The caller's arrays are always in the order of the
+ * image; unary energies, features and rows are in this one.
  *
- * Segments are places whose variables follow each other in the picture, a line of a square: what is
- * copied between both orders is copied by segments.
+ * A segment is a run of places whose variables are consecutive in the image, one line of a square:
+ * copies between the two orders go by segments.
  *
- * A grid of three axes is walked as its planes below each other, one of a single axis as it is. */
+ * A grid of three axes is treated as its planes stacked, one of a single axis as a single line. */
 #include "core/memory.h"
 #include "densecrf/densecrf.h"
 
-/* Few labels have short rows, of which more fit in the cache. */
+/* With few labels rows are short, so more of them fit in the cache. */
 #define FEW_LABELS 4
 #define STRIP_BITS_FEW 6
 #define STRIP_BITS_MANY 5
 
-/* Columns of a strip that are in one band, at a line: they follow each other, from `first` on. */
+/* Consecutive columns of one line of a strip that are in the same band. */
 struct stretch {
     size_t first, columns;
 };
 
-/* The columns of a line whose places, `walked` by columns of so many lines, begin with column
- * `from` in the order of the walk. */
+/* The stretch of a line that starts at column `from` in walking order, where `walked` is its place
+ * in a walk by columns of `lines` lines. */
 static struct stretch stretch_at(size_t width, size_t lines, size_t walked, size_t from,
                                  unsigned band_bits, bool is_back) {
     const size_t end = ((walked >> band_bits) + 1) << band_bits; /* of the band */
@@ -34,8 +34,8 @@ static struct stretch stretch_at(size_t width, size_t lines, size_t walked, size
     return (struct stretch){is_back ? width - from - columns : from, columns};
 }
 
-/* Walk through the picture. `next` is where the next variable of each band goes. Returns how many
- * stretches there are. */
+/* Fill crf->order by walking through the image. `next`: where the next variable of each band goes.
+ * Returns the number of stretches. */
 static size_t walk(const dcrf_densecrf *crf, unsigned strip_bits, size_t *next) {
     const size_t width = crf->grid.size[0], height = crf->variables / width;
     const size_t strip = (size_t)1 << strip_bits;

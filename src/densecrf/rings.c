@@ -1,11 +1,10 @@
 /* Messages from large lattices, which filter all variables in one sweep (lattice_ring.c).
  *
- * Terms whose compatibility is not a scalar come first, since they still need q: what the lattice
- * makes of it is multiplied by the compatibility and added to the message. The others put theirs
- * into the message themselves. Labels are divided in shares and layers in segments
- * (lattice_ring.c), and each thread takes a share through a segment. Shares repeat the reading of
- * indices and weights, segments the work on layers near their borders: what takes the least time is
- * chosen. */
+ * Terms whose compatibility is not a scalar come first, since they still need q: the lattice's
+ * output is multiplied by the compatibility and added to the message. The others write to the
+ * message directly. Labels are divided into shares and layers into segments (lattice_ring.c), and
+ * each thread takes a share through a segment. Shares repeat the reading of indices and weights,
+ * segments repeat the work on layers near their borders: the fastest combination is chosen. */
 #include "densecrf/densecrf.h"
 
 #include <string.h>
@@ -14,8 +13,8 @@ static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
 static const struct dcrf_slot segments_slot = {"segments of large lattices"};
 static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
 
-/* What the indices and weights of a row take, in floats of it, about: rows of 12 floats take two
- * thirds of the time of rows of 24. */
+/* Approximate cost of the indices and weights of a row, in floats of the row: rows of 12 floats
+ * take two thirds of the time of rows of 24. */
 #define ROW_FLOATS 12
 
 size_t dcrf_rings_count(const dcrf_densecrf *crf, bool ring, bool scalar) {
@@ -30,18 +29,18 @@ bool dcrf_rings_any(const dcrf_densecrf *crf) {
     return dcrf_rings_count(crf, true, true) + dcrf_rings_count(crf, true, false) > 0;
 }
 
-/* Floats to be filtered at a time, of so many: no few are left, which take nearly as long. */
+/* Floats to filter at a time: a small remainder, which would take nearly as long, is avoided. */
 static size_t block_of(size_t floats) {
     const size_t most = DCRF_DSP_WIDTH, least = most / 2;
     return floats <= most ? floats : floats < most + least ? floats - least : most;
 }
 
-/* Where the i-th of so many even parts of a row begins: after whole fours. */
+/* Where the i-th of `count` even parts of a row begins: at a multiple of four. */
 static size_t even_part(size_t floats, size_t i, size_t count) {
     return floats / 4 * i / count * 4;
 }
 
-/* What the largest of so many shares of a row takes, where a float takes 1. */
+/* The work for the largest of `shares` shares of a row, where a float takes 1. */
 static size_t share_work(size_t floats, size_t shares) {
     size_t work = 0;
     for (size_t left = (floats / 4 + shares - 1) / shares * 4; left > 0; left -= block_of(left))
@@ -49,7 +48,7 @@ static size_t share_work(size_t floats, size_t shares) {
     return work;
 }
 
-/* Divide the lattices among the threads of a share. Returns what the largest segments take. */
+/* Divide the lattices among the threads of a share. Returns the work for the largest segments. */
 static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
     const dcrf_densecrf *crf = rings->field->crf;
     double work = 0;
@@ -60,7 +59,7 @@ static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
     return work;
 }
 
-/* Choose the number of shares. */
+/* Choose the number of shares that takes the least time. */
 static void divide_work(struct dcrf_rings *rings, size_t floats, size_t threads) {
     double least = INFINITY;
     rings->shares = 1;
@@ -148,7 +147,7 @@ static void add_filtered(void *context, size_t begin, size_t end, size_t worker)
         addition->at, addition->width, rings->message + begin * rings->field->stride, end - begin);
 }
 
-/* What a lattice with a ring does to labels at .. at + width - 1. */
+/* The filter of a lattice with a ring for the labels at .. at + width - 1. */
 static struct dcrf_lattice_filter ring_filter(const struct dcrf_rings *rings, size_t term,
                                               size_t at, size_t width, float *ring) {
     const struct dcrf_field *field = rings->field;
@@ -163,8 +162,7 @@ static struct dcrf_lattice_filter ring_filter(const struct dcrf_rings *rings, si
                                         .scratch = ring};
 }
 
-/* The terms with a ring whose compatibility is not a scalar, for some labels: message += their
- * part. */
+/* Add to the message the terms with a ring whose compatibility is not a scalar, for some labels. */
 static void add_rings(const struct dcrf_rings *rings, size_t at, size_t width) {
     const struct dcrf_field *field = rings->field;
     const dcrf_densecrf *crf = field->crf;
@@ -184,8 +182,8 @@ static void add_rings(const struct dcrf_rings *rings, size_t at, size_t width) {
     }
 }
 
-/* The i-th term to be filtered. The lattice with the most features is first: its rows of variables
- * come from anywhere, and are faster written than added to. */
+/* The i-th term to filter. The lattice with the most features comes first: it accesses the rows of
+ * variables in scattered order, where writing is faster than adding. */
 static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
     size_t first = 0;
     for (size_t m = 1; m < crf->term_count; m++)
@@ -195,14 +193,15 @@ static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
     return i == 0 ? first : i <= first ? i - 1 : i;
 }
 
-/* One term, for the labels of a block of each share. */
+/* One term, for one block of labels of each share. */
 struct turn {
     const struct dcrf_rings *rings;
     size_t term, block;
     bool accumulates;
 };
 
-/* The block of a share: where it begins in a row, and its floats, 0 where there are no more. */
+/* The block of a share: *at is where it begins in a row; returns its floats, 0 if there are no
+ * more. */
 static size_t find_block(const struct dcrf_rings *rings, size_t share, size_t block, size_t *at) {
     const size_t end = even_part(rings->floats, share + 1, rings->shares);
     *at = even_part(rings->floats, share, rings->shares);
@@ -228,7 +227,7 @@ static void filter_shares(void *context, size_t begin, size_t end, size_t worker
     }
 }
 
-/* The others: message = their part, or += that. */
+/* Write the other terms with a ring to the message, or add them to it. */
 static void put_rings(const struct dcrf_rings *rings) {
     const dcrf_densecrf *crf = rings->field->crf;
     bool is_left = true;

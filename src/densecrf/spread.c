@@ -1,10 +1,10 @@
 /* Rows on the lattices of the compatible mean field, from one update to the next.
  *
- * An update takes its messages from what the lattices of the last q became in the blur, and puts
- * the new q onto them band by band while its rows are in the cache. So every lattice has rows that
- * are sliced, `blurred`, and rows that are splat and blurred when all bands are done. Labels come
- * in blocks of at most DCRF_DSP_WIDTH, each of which has its own rows, those of one block after
- * those of the other. Lattices with a ring have no part in this. */
+ * An update slices its messages from the blurred lattices of the last q, and splats the new q
+ * onto them band by band while its rows are in the cache. So every lattice has two sets of rows:
+ * `blurred`, which are sliced, and `splat`, which are blurred when all bands are done. Labels come
+ * in blocks of at most DCRF_DSP_WIDTH, each with its own rows, one block after the other. Lattices
+ * with a ring are not stored here. */
 #include "densecrf/densecrf.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width)
 
 void dcrf_spread_clear(const struct dcrf_spread *spread) {
     for (size_t m = 0; m < spread->crf->term_count; m++)
-        if (has_rows(spread, m)) /* all blocks, as if they were one */
+        if (has_rows(spread, m)) /* all blocks at once */
             dcrf_lattice_clear(lattice_of(spread, m), spread->pool, spread->width,
                                spread->term[m].splat);
 }
@@ -91,14 +91,14 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
             float *other = dcrf_spread_block(spread, m, rows->blurred, at);
             float *splat = dcrf_spread_block(spread, m, rows->splat, at), *blurred;
             dcrf_lattice_join(lattice, spread->pool, width, splat);
-            /* The row of missing neighbours, which was cleared in the other. */
+            /* Clear the row of missing neighbours; in `splat` it is already clear. */
             memset(other + lattice->vertices * width, 0, width * sizeof *other);
             blurred = dcrf_lattice_blur(lattice, spread->pool, width, splat, true, lattice->corners,
                                         other, splat);
             dcrf_lattice_repeat(lattice, spread->pool, width, blurred);
             is_swapped = blurred == splat;
         }
-        if (is_swapped) { /* of all blocks alike: it depends on the number of axes */
+        if (is_swapped) { /* the same for all blocks: it depends on the number of axes */
             float *kept = rows->blurred;
             rows->blurred = rows->splat;
             rows->splat = kept;

@@ -3,14 +3,14 @@
  * An update is one pass over the bands of variables (order.c): the messages of a band are sliced
  * from the lattices, the softmax follows, and the new q is splat for the next update, all while the
  * rows of the band are in the cache. Between two passes the lattices are blurred (spread.c). So q
- * need not be in memory at all, and is stored only where something else reads it: while labels are
- * left out (then the update can be taken back), and for large lattices, which filter all variables
- * in one sweep (rings.c) before the pass. One of them can do so in place; where there are
- * two, or one whose compatibility is not a scalar, the message is in the spare rows, and the new q
- * is written over it. The last pass writes the caller's planes, the first has no message.
+ * need not be in memory at all, and is stored only if something else reads it: while labels are
+ * left out (so that the update can be undone), and for large lattices, which filter all variables
+ * in one sweep (rings.c) before the pass. A single large lattice can do so in place; with two, or
+ * with one whose compatibility is not a scalar, the message is in the spare rows, and the new q is
+ * written over it. The last pass writes the caller's planes; the first has no message.
  *
- * The splat of a group of bands is in the hands of one thread. With more threads than groups the
- * pass stores q, and the splat is a pass of its own. */
+ * A group of bands is splat by a single thread. With more threads than groups, the pass stores q,
+ * and the splat is a separate pass. */
 #include "core/error.h"
 #include "core/timer.h"
 #include "densecrf/densecrf.h"
@@ -28,18 +28,18 @@ struct update {
     bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
     bool is_spread; /* the lattices hold q */
     bool is_stored; /* field->q holds q */
-    bool has_total; /* the sums of messages over all labels are there */
-    float *rows;    /* for each thread, those of a band */
-    float *parts;   /* the same: what a compatibility that is not a scalar multiplies, or planes */
-    float *work;    /* the same: for the softmax */
+    bool has_total; /* the sums of messages over all labels are known */
+    float *rows;    /* per thread, those of a band */
+    float *parts;   /* per thread: input to a compatibility that is not a scalar, or planes */
+    float *work;    /* per thread: for the softmax */
     size_t work_floats;
-    /* One pass: */
-    float *message; /* rows of the message, and of the result: NULL, of a thread's band */
+    /* The current pass: */
+    float *message; /* rows of the message and of the result; NULL: the thread's band */
     float *q;
-    float *planes;    /* the caller's, instead of rows of the result; NULL: no */
-    bool has_message; /* some terms have put theirs into the rows */
+    float *planes;    /* the caller's, for the result instead of rows; NULL: none */
+    bool has_message; /* some terms have written their part to the rows */
     bool splats;
-    bool sums_up; /* the total is written, or read */
+    bool sums_up; /* the total is written or read */
 };
 
 static bool has_short_rows(const dcrf_densecrf *crf) {
@@ -49,16 +49,16 @@ static bool has_short_rows(const dcrf_densecrf *crf) {
     return has_them;
 }
 
-/* The floats of a row with so many labels, as lattices filter it. */
+/* The floats of a row with `labels` labels, as filtered by the lattices. */
 static size_t floats_for(const struct update *update, size_t labels) {
     if (labels <= 2 && has_short_rows(update->field->crf))
         return 2;
     return (labels + 3) / 4 * 4;
 }
 
-/* Probabilities sum to one, so what a kernel makes of all labels together is the same in every
- * update: where one has summed it up, later ones need not filter the last label. That is done where
- * it makes rows shorter, of large lattices and of few labels: others would gain nothing. */
+/* Probabilities sum to one, so a kernel's output summed over all labels is the same in every
+ * update: once it is known, the last label need not be filtered. This is done where it makes rows
+ * shorter, for large lattices and for few labels; otherwise nothing is gained. */
 static bool can_sum_up(const struct update *update) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
@@ -69,7 +69,7 @@ static bool can_sum_up(const struct update *update) {
            floats_for(update, field->active - 1) < floats_for(update, field->active);
 }
 
-/* What lattices filter of a row, with the total or not. */
+/* The floats of a row that lattices filter, with the total known or not. */
 static size_t filtered_floats(const struct update *update, bool has_total) {
     return floats_for(update, update->field->active - (has_total ? 1 : 0));
 }
@@ -93,13 +93,13 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
 
 /* ---- the pass over the bands ---------------------------------------------------------------- */
 
-/* Put the message of the lattices without a ring into the rows of a band. */
+/* Write the message of the lattices without a ring to the rows of a band. */
 static void slice_band(const struct update *update, size_t band, float *message, float *parts,
                        size_t rows) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     bool is_clear = update->has_message;
-    for (size_t pass = 0; pass < 2; pass++) { /* scalars first: they need not add */
+    for (size_t pass = 0; pass < 2; pass++) { /* scalars first: the first need not add */
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
             if (dcrf_densecrf_has_ring(term) || dcrf_densecrf_is_scalar(term) != (pass == 0))
@@ -120,7 +120,7 @@ static void slice_band(const struct update *update, size_t band, float *message,
     }
 }
 
-/* Planes of a band to where the variables are in the caller's. */
+/* Copy the planes of a band to the caller's. */
 static void deliver_band(const struct update *update, size_t band, const float *planes) {
     const dcrf_densecrf *crf = update->field->crf;
     for (size_t i = 0; i < crf->labels; i++) {
@@ -185,8 +185,8 @@ static void update_bands(void *context, size_t begin, size_t end, size_t worker)
         update_band(context, band, worker);
 }
 
-/* Splat q, which is stored: the tasks of all terms, of which the last one, with the most features
- * as a rule, takes longest and is begun with. */
+/* Splat the stored q: the tasks of all terms, starting with the last term, which usually has the
+ * most features and takes longest. */
 static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct update *update = context;
@@ -210,11 +210,12 @@ static void splat_stored(struct update *update) {
     update->is_spread = true;
 }
 
-/* New q from the lattices, or the first, stored in rows or not, and splat or not; or as planes. */
+/* Compute the new q from the lattices, or the first q; optionally stored in rows and splat, or
+ * written as planes. */
 static void pass_over_bands(struct update *update, bool stores, bool splats, float *planes) {
     struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
-    const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
+    const bool is_kept = dcrf_field_has_rest(field); /* never with a matrix */
     const bool is_whole = dcrf_pool_threads(field->pool) <= DCRF_LATTICE_GROUPS;
     update->q = update->message = NULL;
     if (stores)
@@ -229,7 +230,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     if (dcrf_rings_any(crf) && !update->is_start) {
         update->message = is_kept || !dcrf_rings_in_place(&update->rings) ? field->spare : field->q;
         if (stores)
-            update->q = update->message; /* whose rows are at hand */
+            update->q = update->message; /* whose rows are in the cache */
         dcrf_rings_filter(&update->rings, filtered_floats(update, update->has_total),
                           update->message);
         update->has_message = true;
@@ -249,14 +250,14 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     update->is_spread = update->splats;
 }
 
-/* Does anything read the rows of q that an update leaves? */
+/* Are the rows of q after an update read by anything? */
 static bool must_store(const struct update *update) {
     const struct dcrf_field *field = update->field;
     return dcrf_rings_any(field->crf) || dcrf_field_has_rest(field) ||
            dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
 }
 
-/* The last one writes to `planes`, where that can be done at once. */
+/* The last update writes to `planes` if that can be done directly. */
 static void update_field(struct update *update, float *planes) {
     const bool is_last = planes, is_kept = dcrf_field_has_rest(update->field);
     if (update->is_start) {
@@ -271,7 +272,7 @@ static void update_field(struct update *update, float *planes) {
                     is_kept ? NULL : planes);
 }
 
-/* See that field->q holds q: what it came from is still there. */
+/* Ensure that field->q holds q, by repeating the pass: its inputs are still there. */
 static void store_q(struct update *update) {
     const bool was_spread = update->is_spread;
     if (update->is_stored)
@@ -280,10 +281,10 @@ static void store_q(struct update *update) {
     update->is_spread = was_spread;
 }
 
-/* Bands that tell as a rule that no label has faded. */
+/* Bands that usually suffice to see that no label has faded. */
 #define PROBED_BANDS 8
 
-/* Can labels have faded, by what softmax(-unary) is in the first so many bands? */
+/* May labels have faded, judging by softmax(-unary) in the first `bands` bands? */
 static bool fades(struct update *update, size_t bands) {
     struct dcrf_field *field = update->field;
     update->q = update->message = update->planes = NULL;
@@ -295,8 +296,8 @@ static bool fades(struct update *update, size_t bands) {
     return dcrf_field_must_adapt(field);
 }
 
-/* softmax(-unary): all labels are active if none has faded, else rows are filled with those that
- * have not. */
+/* softmax(-unary): all labels are active if none has faded; otherwise the rows are filled with the
+ * remaining ones. */
 static dcrf_status start(struct update *update, dcrf_error *error) {
     struct dcrf_field *field = update->field;
     dcrf_field_take_all(field);
@@ -312,8 +313,8 @@ static dcrf_status start(struct update *update, dcrf_error *error) {
     return dcrf_field_start(field, error);
 }
 
-/* The update, made again while it raises labels that it left out: every time more are in, so that
- * comes to an end. `planes` is what the field was loaded from, or NULL; `result` is that of
+/* The update, repeated while it raises labels that it left out. Each time more labels are included,
+ * so this ends. `planes` is what the field was loaded from, or NULL; `result` is passed to
  * update_field. */
 static dcrf_status update_woken(struct update *update, const float *planes, float *result,
                                 dcrf_error *error) {
