@@ -223,7 +223,7 @@ static void the_formulas_are_those_of_the_device(void **state) {
                                      kinds[mixture][m], values + m, NULL),
                                  DCRF_OK);
                 assert_string_equal(dcrf_densecrf_device(both->crf), "cuda:1");
-                assert_expected(both, m + 1); /* also: the smaller object is dropped */
+                assert_expected(both, m + 1); /* also: the object with fewer kernels is dropped */
             }
             set_unary(both, 2);
             assert_expected(both, 0);
