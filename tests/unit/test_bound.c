@@ -251,7 +251,7 @@ static void random_points(void **state) {
     }
 }
 
-/* ---- what a point says of its errors -------------------------------------------------------- */
+/* ---- a point's own error bounds ------------------------------------------------------------- */
 
 /* Toys have short sums, whose errors are hidden by those of the other sums in a bound. Here rows
  * have hundreds of terms, and each number of a point is compared with the point's own error bound.

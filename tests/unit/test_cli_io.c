@@ -232,7 +232,7 @@ static void test_discarded_outputs_leave_nothing(void **state) {
     FILE *stream;
     assert_true(output_begin(&outputs, folder.first, &stream, &problem));
     fputs("one", stream);
-    /* The same file under another name. */
+    /* The same name again. */
     char again[128];
     snprintf(again, sizeof again, "%s", folder.first);
     assert_false(output_begin(&outputs, again, &stream, &problem));

@@ -337,7 +337,7 @@ static double check(struct problem *p) {
     return share;
 }
 
-/* The operator restricted to about a third of the variables, as a separate problem. */
+/* The operator restricted to some of the variables, as a separate problem. */
 static void check_part(const struct problem *whole) {
     struct problem p = *whole;
     const size_t n = whole->variables;

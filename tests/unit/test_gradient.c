@@ -33,7 +33,7 @@ struct problem {
     float features[N * FEATURES];
     uint8_t mask[N];
     size_t iterations;
-    bool is_logarithm; /* of ln q */
+    bool is_logarithm; /* the loss is in ln q */
     double loss[N][M]; /* dL/dq: the loss is linear in q, or in ln q */
 };
 

@@ -407,8 +407,8 @@ static bool is_broken(const struct known_toy *t, size_t clique) {
 }
 
 /* excess = energy of x - sum_a min_i r_ai, plus the cliques that x splits and that could be whole;
- * labels that lie further above the minimum are excluded. The excess is too large by at most 2^-20
- * and the errors of the rest. */
+ * labels that lie further above the minimum are excluded. The excess is never too small, and too
+ * large by at most 2^-20 of itself and the errors of the rest. */
 static void the_gap_of_the_rest(void **state) {
     (void)state;
     size_t excluded = 0, stayed = 0, close = 0;

@@ -28,7 +28,7 @@ static double uniform(uint64_t *state) {
 }
 
 /* Stripes of three colours with noise; a classifier that is right with a probability of 70 %, drawn
- * once per patch of `patch` pixels in a row. */
+ * once per patch of `patch` x `patch` pixels. */
 static problem make(dcrf_grid grid, size_t labels, size_t patch, uint64_t seed) {
     const uint64_t first_seed = seed;
     problem p = {.grid = grid, .labels = labels};
