@@ -1,10 +1,10 @@
-/* How accurate the lattice is, and what it costs to be better.
+/* How accurate the lattice is, and what more accuracy costs.
  *
  * For a picture of 160 x 107 pixels (the exact sum is quadratic) and a field of 21 labels, per pair
  * of sigmas: the relative L2 error |K~ y - K y| / |K y| of the plain kernel and of the
- * symmetrically normalized one, the mean of the row sums against the exact ones, and the time of
- * one application; for the lattice as it is built, for one closed by a ring of neighbours, and for
- * a finer one that is blurred twice. */
+ * symmetrically normalized one, the ratio of the mean row sum to the exact one, and the time of one
+ * application; for the lattice as built, for one extended by a ring of neighbours, and for a finer
+ * one that is blurred twice. */
 #include "core/timer.h"
 #include "filter/lattice/lattice.h"
 #include "measure.h"
@@ -21,7 +21,7 @@
 #define STRIDE 24
 #define BLOCK ((size_t)VARIABLES * STRIDE)
 
-/* What an operator makes of the labels. */
+/* The results of an operator. */
 struct result {
     float plain[BLOCK];
     float normalized[BLOCK];
@@ -38,7 +38,7 @@ static void apply(const dcrf_operator *op, const float *in, float *out) {
          &error);
 }
 
-/* The operator applied to y; the normalized one from it, by the row sums on both sides. */
+/* Apply the operator to y, plain and normalized symmetrically by the row sums. */
 static void measure(const dcrf_operator *op, const float *y, int repeats, struct result *result) {
     static float scaled[BLOCK];
     dcrf_error error;

@@ -1,16 +1,16 @@
-/* How much faster more threads are.
+/* The speedup from more threads.
  *
  *   dcrf-cores [--repeats N] [--trace FILE.svg] [PHOTO.png ...]
  *
  * For each photograph (or a drawn picture of 500 x 375): mean field through the drop-in with
- * settings that people publish, the library's own mean field with the same kernels and iterations,
- * and 20 steps of the LP, set-up included, all labels alive. Milliseconds of wall time,
- * the best of N (default 5), for 1, 2, 4, ... threads up to the number of cores; then the gain of
- * the last column over one thread, and the CPU time of the last over that of one thread: what
- * waiting costs. Then the gain that 16 threads would have if each had a core, counted chunk by
- * chunk (trace.h), and how much of their time is outside of loops: the serial part.
+ * published settings, the library's own mean field with the same kernels and iterations, and 20
+ * steps of the LP, all including set-up and with all labels alive. Milliseconds of wall time, the
+ * best of N (default 5), for 1, 2, 4, ... threads up to the number of cores; then the speedup of
+ * the last column over one thread, and the ratio of their CPU times, which shows the cost of
+ * waiting. Then the speedup that 16 threads would have if each had a core, simulated chunk by chunk
+ * (trace.h), and the fraction of their time outside loops: the serial part.
  *
- * --trace: instead, what 16 threads do in the first row, as a picture. */
+ * --trace: instead, draw what 16 threads do for the first row. */
 #include "measure.h"
 #include "photograph.h"
 #include "picture.h"
@@ -110,9 +110,9 @@ static const struct work {
 
 struct table {
     size_t repeats;
-    size_t counts[MOST_COUNTS]; /* of threads */
+    size_t counts[MOST_COUNTS]; /* numbers of threads */
     size_t columns;
-    const char *trace; /* file for the first row's; NULL: none */
+    const char *trace; /* file for the trace of the first row, or NULL */
 };
 
 static void make_columns(struct table *table) {
@@ -132,7 +132,7 @@ static dcrf_workspace *new_workspace(size_t threads) {
 
 static double traced_s(struct subject *s, const struct work *work, size_t threads) {
     dcrf_workspace *workspace = new_workspace(threads);
-    work->run(s, workspace); /* or the system would clear pages in the trace */
+    work->run(s, workspace); /* warm up, or the trace would include page faults */
     trace_begin(workspace);
     work->run(s, workspace);
     trace_end(workspace);

@@ -1,11 +1,11 @@
-/* A device: how long its parts take, next to the CPU.
+/* How long single operations take on a device, compared with the CPU.
  *
  *   dcrf-cuda [--device cuda:0] [PHOTO.png ...]
  *
- * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375), 21 labels that are
- * all alive, the default kernels of the published settings: spatial 3, bilateral 80/13. Times are
- * of calls, by the clock, from the call until the device is done: copies are said where they are
- * in. Medians of many calls after the first. The CPU's column is the same call in the same run. */
+ * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375), 21 labels, all alive,
+ * with common published kernels: spatial 3, bilateral 80/13. Times are wall times of calls, until
+ * the device is done; rows that include copies say so. Medians of many calls, without the first.
+ * The CPU column is the same call in the same run. */
 #include "backend/device.h"
 #include "core/timer.h"
 #include "filter/plan.h"
@@ -90,7 +90,7 @@ static dcrf_settings plain_settings(dcrf_method method, size_t iterations) {
     return settings;
 }
 
-/* Plans and ten updates, from the host's model on; nothing else of a solver. */
+/* Plans and ten updates, starting from the model on the host, without the rest of a solver. */
 static dcrf_status plain_mean_field(struct subject *s, dcrf_error *error) {
     dcrf_plan *plan = NULL;
     void *state = NULL;
@@ -111,7 +111,7 @@ static dcrf_status plain_mean_field(struct subject *s, dcrf_error *error) {
     return status;
 }
 
-/* The same by a solver, with its candidates and energies, to the host's marginals. */
+/* The same by a solver, with its candidates and energies, and marginals copied to the host. */
 static dcrf_status whole_mean_field(struct subject *s, dcrf_error *error) {
     dcrf_plan *plan = NULL;
     dcrf_solver *solver = NULL;
@@ -129,7 +129,7 @@ static dcrf_status whole_mean_field(struct subject *s, dcrf_error *error) {
     return status;
 }
 
-/* The line filter of the exact LP, or the sum, at the size of the photograph. */
+/* The clipped line of the exact LP. */
 static dcrf_status line(struct subject *s, dcrf_error *error) {
     const dcrf_operator *op = s->plan->kernels[1].op;
     const struct dcrf_line what = {
@@ -156,7 +156,7 @@ static void row(const char *what, call function, struct subject *on_device, stru
 }
 
 /* Iterations of other methods and models: with cliques (squares of 16 x 16 pixels), and with a
- * matrix of compatibilities for the second kernel. */
+ * compatibility matrix for the second kernel. */
 static const struct variant {
     const char *name;
     dcrf_method method;

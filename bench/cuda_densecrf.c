@@ -1,13 +1,14 @@
-/* The compatible mean field (what the drop-in for pydensecrf calls) on a device, next to the CPU.
+/* The compatible mean field (used by the drop-in for pydensecrf) on a device, compared with the
+ * CPU.
  *
  *   dcrf-cuda-densecrf [--device cuda:0] [PHOTO.png ...]
  *
- * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375), 21 labels, two of the
- * settings that people publish, 10 updates. All labels are alive, or four of them: the others have
- * faded everywhere, and the CPU leaves them out. Times are by the clock, of calls from and to
- * arrays of the host; medians. 'whole' is what a program does for an image: the object, energies,
- * both kernels, inference. The CPU's column is the same call in the same run, with all cores. The
- * last columns say how far apart the results are, and whether a second call gave the same bytes. */
+ * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375), 21 labels, two
+ * published settings, 10 updates. Either all labels are alive, or only four: the others have faded
+ * everywhere, and the CPU skips them. Times are medians of the wall time of calls on host arrays.
+ * 'whole' is what a program does per image: the object, energies, both kernels, inference. The CPU
+ * column is the same call in the same run, with all cores. The line below each table says how much
+ * the results differ, and whether all calls gave the same bytes. */
 #include "core/timer.h"
 #include "measure.h"
 #include "photograph.h"
@@ -84,7 +85,8 @@ static void call(const struct problem *p, dcrf_workspace *workspace, float *q,
     times_ms[STEP] = 1e3 * (at_s[PARTS] - at_s[STEP]);
 }
 
-/* The median of each part; q is that of the last call. Did all calls give the same bytes? */
+/* The median of each part; q is from the last call. Returns whether all calls gave the same
+ * bytes. */
 static bool measure(const struct problem *p, dcrf_workspace *workspace, size_t repeats, float *q,
                     double medians[PARTS]) {
     const size_t bytes = p->variables * LABELS * sizeof *q;
@@ -93,7 +95,7 @@ static bool measure(const struct problem *p, dcrf_workspace *workspace, size_t r
     bool is_same = true;
     if (!first)
         exit(1);
-    call(p, workspace, first, one); /* what is made once is made here */
+    call(p, workspace, first, one); /* includes one-time initialization */
     for (size_t k = 0; k < repeats; k++) {
         call(p, workspace, q, one);
         is_same = is_same && memcmp(q, first, bytes) == 0;

@@ -1,18 +1,17 @@
-/* Mean field from arrays to arrays on a device: how long one image takes, and how many a second
- * there are with several in flight, next to the CPU.
+/* Mean field on arrays on a device: the time per image, and the throughput with several in flight,
+ * compared with the CPU.
  *
  *   dcrf-cuda-many [--device cuda:0] [--images 1000] [PHOTO.png ...]
  *   dcrf-cuda-many [--device cuda:0] --together
  *
- * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375): 21 labels that are
- * all alive, as logits, plane by plane, and the colours as bytes, as networks give and take them;
- * spatial 3 and bilateral 80/13, 10 updates; marginals and labels come back. Times are by the clock
- * and of whole calls, plans included. The arrays are on the device, or in pageable memory of the
- * host. Images per second are of workers with a workspace of one thread each, over DISTINCT sets of
- * arrays in turn. `solver` is what solve_many does for every image: model, plan, solver with its
- * candidates and energies, marginals.
+ * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375): 21 labels, all alive,
+ * as planar logits, and interleaved colours as bytes; spatial 3 and bilateral 80/13, 10 updates;
+ * results are marginals and labels. Times are wall times of whole calls, including plans. The
+ * arrays are on the device, or in pageable host memory. Images per second are for workers that each
+ * have a single-threaded workspace, cycling through DISTINCT sets of arrays. `solver` is what
+ * solve_many does per image: model, plan, solver with its candidates and energies, marginals.
  *
- * `--together`: images per second of small images, one by one and with so many in one call. */
+ * `--together`: throughput for small images, one by one and several per call. */
 #include "core/timer.h"
 #include "measure.h"
 #include "photograph.h"
@@ -65,7 +64,7 @@ static void *put(dcrf_workspace *workspace, dcrf_device_memory **memory, const v
     return data;
 }
 
-/* Logits of labels that are right in most places; every image has other ones. */
+/* Logits that are mostly right, with different labels in each image. */
 static void fill_image(struct subject *s, struct image *image, const uint8_t *colours,
                        const float *y, size_t shift, dcrf_workspace *workspace) {
     const size_t n = s->variables, labels = s->labels;
@@ -95,10 +94,10 @@ struct worker {
     dcrf_workspace *workspace;
     enum place place;
     bool is_solver;
-    size_t together;     /* images in one call */
-    dcrf_arrays *arrays; /* of each of them */
+    size_t together;     /* images per call */
+    dcrf_arrays *arrays; /* one per image of a call */
     dcrf_kernel (*kernels)[2];
-    float *marginals; /* where they are wanted */
+    float *marginals; /* output, on the host or the device */
     int32_t *labels;
     dcrf_device_memory *memory[2];
     atomic_size_t *next;
@@ -112,7 +111,7 @@ static void fill_kernels(dcrf_kernel kernels[2], const dcrf_grid *grid, const ui
     kernels[1] = dcrf_kernel_bilateral(80, 13, dcrf_view_interleaved(colours, DCRF_U8, grid, 3), 5);
 }
 
-/* Images from the `first` one on. */
+/* `count` images from `first` on. */
 static dcrf_status infer(struct worker *w, size_t first, size_t count) {
     const struct subject *s = w->subject;
     size_t failed;
@@ -185,7 +184,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* What is measured. */
+/* A configuration to measure. */
 struct way {
     const char *device;
     enum place place;
@@ -239,7 +238,7 @@ static double measure_call(const struct subject *subject, const struct way *way,
     atomic_size_t next = 0;
     start_worker(&worker, subject, way, threads);
     worker.next = &next;
-    worker.images = WARMING; /* the first ones take memory */
+    worker.images = WARMING; /* the first calls allocate memory */
     work(&worker);
     for (size_t k = 0; k < repeats && worker.status >= 0; k++) {
         const double began_s = dcrf_time_s();
@@ -260,7 +259,7 @@ static double images_per_second(const struct subject *subject, const struct way 
     double began_s = 0;
     for (size_t w = 0; w < workers; w++)
         start_worker(&all[w], subject, way, 1);
-    for (size_t round = 0; round < 2; round++) { /* the first one takes memory */
+    for (size_t round = 0; round < 2; round++) { /* the first round allocates memory */
         atomic_size_t next = 0;
         began_s = dcrf_time_s();
         for (size_t w = 0; w < workers; w++) {
@@ -352,7 +351,8 @@ static void measure_picture(const uint8_t *colours, size_t width, size_t height,
 
 #define MOST_TOGETHER 1024
 
-/* One row: so many images in a call, by one worker and by four, from there and from here. */
+/* One row: several images per call, with one and four workers, arrays on the device and on the
+ * host. */
 static void measure_together(const struct subject *s, size_t together, size_t images) {
     printf("| %zu |", together);
     for (size_t k = 0; k < 4; k++) {

@@ -1,6 +1,6 @@
-/* Straight strokes inside regions. A stroke joins two random pixels of a region's core, those at
- * least a quarter as deep inside as the deepest one; it is cut to a length that goes with the root
- * of the region's area, and of some dozen that stay inside the longest is taken. */
+/* Straight strokes inside regions. A stroke joins two random pixels of a region's core: those at
+ * least a quarter as deep inside as the deepest one. It is clipped to a length proportional to the
+ * square root of the region's area. Of TRIES candidates, the longest that stays inside is drawn. */
 #include "draw_strokes.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 struct drawing {
     size_t width, height;
     int32_t *region; /* of every pixel */
-    int32_t *depth;  /* steps to the nearest pixel outside of the region */
+    int32_t *depth;  /* steps to the nearest pixel outside the region */
     size_t *queue;   /* scratch */
     size_t *core;    /* pixels of the region that strokes may end in */
     int32_t *strokes;
@@ -65,7 +65,7 @@ static int step(const struct drawing *d, size_t pixel, int direction, size_t *to
     }
 }
 
-/* Give the pixels around `from` with its label the number `region`; returns how many there are. */
+/* Flood-fill `region` from `from` over pixels with the same label; returns their number. */
 static size_t fill(struct drawing *d, const int32_t *truth, size_t from, int32_t region) {
     size_t count = 0, next = 0, to;
     d->queue[count++] = from;
@@ -81,7 +81,8 @@ static size_t fill(struct drawing *d, const int32_t *truth, size_t from, int32_t
     return count;
 }
 
-/* Depths of the pixels of one region; returns the largest. The border of the image is no edge. */
+/* Depths of the pixels of one region; returns the largest. The border of the image does not count
+ * as an edge. */
 static int32_t measure_depth(struct drawing *d, int32_t region) {
     size_t count = 0, next = 0, to;
     int32_t most = 0;
@@ -141,7 +142,7 @@ static struct line propose(struct drawing *d, size_t core_count, double most_len
     return line;
 }
 
-/* A disc around every point of the line, where it is inside the region. */
+/* A disc around every point of the line, clipped to the region. */
 static void paint(struct drawing *d, const struct line *line, int32_t region, int32_t label) {
     const int points = 1 + (int)(2 * line->length);
     for (int i = 0; i <= points; i++) {

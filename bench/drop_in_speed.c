@@ -1,19 +1,18 @@
-/* Mean field through the drop-in for pydensecrf, called from C, next to the naive program.
+/* Mean field through the drop-in for pydensecrf, called from C, compared with the naive program.
  *
- *   dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--no-two] [--steps] [PHOTO.png
- * ...]
+ *   dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--no-two] [--steps]
+ *                      [PHOTO.png ...]
  *
- * For each photograph (or a drawn picture of 500 x 375) and settings that people publish: ten
- * iterations, set-up included, all labels alive. The reference is tests/oracle/naive_densecrf.c,
- * compiled with the flags of this build for any processor, the best of three. One thread is
- * measured in CPU time, two in wall time, the best of N (default 20) each; memory
- * is the most that the process held in the first call, the caller's arrays included, by what the
- * system says (0: it does not say). The last column is the largest difference from the naive
- * program.
+ * For each photograph (or a drawn picture of 500 x 375) and published setting: ten iterations,
+ * including set-up, with all labels alive. The reference is tests/oracle/naive_densecrf.c, compiled
+ * with the flags of this build for a generic processor, the best of three. One thread is measured
+ * in CPU time, two in wall time, the best of N (default 20) each; memory is the peak of the process
+ * in the first call, including the caller's arrays, as reported by the system (0: unknown). The
+ * last column is the largest difference from the naive program.
  *
- * --setting: only that one, counted from 1. --no-naive, --no-two: without the naive program,
- * without two threads (their columns say 0). --steps: what setting unary energies, each kernel and
- * the inference take, in milliseconds. */
+ * --setting: only that one, counted from 1. --no-naive, --no-two: skip the naive program, or two
+ * threads (its column says 0). --steps: the times of setting unary energies, of each kernel and of
+ * inference, in milliseconds. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 #include "measure.h"
@@ -90,7 +89,7 @@ static double best_s(struct subject *s, size_t threads) {
     return best;
 }
 
-/* The CPU time that the naive program takes for the same; q is its result. */
+/* The CPU time of the naive program for the same problem; q is its result. */
 static double naive_s(const struct subject *s, size_t variables, float *q) {
     const struct published *setting = s->setting;
     const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
@@ -114,7 +113,7 @@ static double naive_s(const struct subject *s, size_t variables, float *q) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The most that the process held, in MB, or 0. */
+/* The peak memory of the process in MB, or 0. */
 static double most_mb(void) {
     char line[256];
     double kilobytes = 0;
@@ -127,7 +126,7 @@ static double most_mb(void) {
     return kilobytes / 1024;
 }
 
-/* Count from now on; false: the system cannot. */
+/* Reset the peak; false if the system cannot. */
 static bool forget_most(void) {
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (!file)
@@ -221,7 +220,7 @@ static int usage(void) {
     return 2;
 }
 
-/* Is this argument so called, and a number follows? */
+/* Whether this argument is the named option, followed by a positive number. */
 static bool is_number(int argc, char **argv, int i, const char *name) {
     return strcmp(argv[i], name) == 0 && i + 1 < argc && strtoul(argv[i + 1], NULL, 10) > 0;
 }

@@ -1,16 +1,15 @@
-/* The exact operator: how long it takes, next to plain loops and to what the CPU can do at most.
+/* The time of the exact operator, compared with plain loops and with the peak of the CPU.
  *
  *   dcrf-exact [PHOTO.png]
  *
  * 320 x 213 pixels (or those of the photograph), 21 labels, the default kernels, two threads. The
- * plain loops run over a sample of rows, in double as the operator's did before it had tiles; their
- * time is that of all rows in proportion. Operations are counted per pair that counts, for both of
- * its variables: multiplications with addition, and others (not counted: loads, stores and
- * transposing). The peak is what independent vector multiply-adds reach in a loop of their own, in
- * the same run. Others mostly go through the same pipelines, so the share of all operations says
- * what bounds a loop; some processors have a place of their own for minima and maxima, so it can be
- * a little above 1. CPU seconds are of all threads, so that other programs on the machine change
- * them little. */
+ * plain loops run over a sample of rows, in double; their time is extrapolated to all rows.
+ * Operations are counted per pair that is not left out, for both of its variables: multiply-adds,
+ * and others (without loads, stores and transposing). The peak is the rate of independent vector
+ * multiply-adds in a loop of their own, in the same run. Other operations mostly use the same
+ * pipelines, so the fraction of the peak over all operations shows what limits a loop; some
+ * processors have a separate unit for minima and maxima, so it can be slightly above 1. CPU seconds
+ * are summed over threads, so that other programs on the machine disturb them little. */
 #include "filter/exact/exact.h"
 #include "core/timer.h"
 #include "io/image.h"
@@ -33,7 +32,7 @@ static dcrf_workspace *workspace;
 
 /* ---- the peak ------------------------------------------------------------------------------- */
 
-/* Multiply-adds of one float per second, by one thread; 0 if unknown. */
+/* Scalar multiply-adds per second in one thread; 0 if unknown. */
 #if defined(__x86_64__)
 #define TURNS 3000000
 #define CHAINS 12
@@ -70,7 +69,7 @@ static double find_peak(void) {
 
 /* ---- plain loops ---------------------------------------------------------------------------- */
 
-/* CPU seconds of K y by plain loops, and how far the operator is from them, of the row sum. */
+/* CPU seconds of K y by plain loops, and the operator's error relative to the row sum. */
 static double naive(const dcrf_grid *grid, const float *colours, double sigma, double colour_sigma,
                     const float *y, const float *result, double *error) {
     const size_t n = grid->size[0] * grid->size[1], width = grid->size[0];
@@ -172,8 +171,8 @@ static void measure(const dcrf_grid *grid, const float *colours, double sigma, d
     double most = 0;
     for (size_t a = 0; a < n; a++)
         most = fmax(most, ones[a] / (double)row_sums[a]);
-    /* A value: differences and squares of features, groups, a polynomial of degree 6; a maximum,
-     * three sums and two integer operations. */
+    /* Operations per kernel value: differences and squares of features, groups, a polynomial of
+     * degree 6; a maximum, three additions and two integer operations. */
     const size_t d = exact->metric.features, value = d + exact->metric.groups + 6, rest = d + 6;
     printf("\nSigma %g", sigma);
     if (colour_sigma > 0)

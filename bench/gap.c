@@ -2,9 +2,9 @@
  *
  *   dcrf-gap PHOTO.png UNARY.npy [SECONDS [variants]] > gap.csv
  *
- * Default kernels, symmetric normalization, two threads, no polishing. One line an iteration:
- * schedule, seconds since the run began (mean field and the potential flow included, the plan not),
- * iteration, best energy so far, lower bound, relative gap. */
+ * Default kernels, symmetric normalization, two threads, no polishing. One line per iteration:
+ * schedule, seconds since the run began (including mean field and the potential flow, but not the
+ * plan), iteration, best energy so far, lower bound, relative gap. */
 #include "io/file.h"
 #include "io/image.h"
 #include "io/npy.h"
@@ -22,7 +22,7 @@ struct schedule {
     struct dcrf_lp_experiment experiment;
 };
 
-/* lambda = 0.1 and 10 inner steps are what the paper's public code runs. */
+/* lambda = 0.1 and 10 inner steps are the values in the paper's public code. */
 static const struct schedule schedules[] = {
     {"default", DCRF_LP_SCHEDULE_HUBER, {16, 0.25, 10, 0}},
     {"proximal, dual kept, exact steps", DCRF_LP_SCHEDULE_PROXIMAL, {16, 0.25, 10, 0}},

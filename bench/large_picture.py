@@ -72,7 +72,7 @@ class Mosaic:
                        if name.endswith("_gt.png"))
         self.photographs = [(self.read(folder, name + ".png"),
                              self.read(folder, name + "_gt.png") > 0) for name in names]
-        # Cells of one size.
+        # All cells have the same size.
         self.height = min(truth.shape[0] for _, truth in self.photographs)
         self.width = min(truth.shape[1] for _, truth in self.photographs)
         self.columns = width
@@ -94,7 +94,7 @@ class Mosaic:
         left, top = self.mirrored(x, self.width), self.mirrored(y, self.height)
         colours = numpy.empty((end - begin, self.columns, 3), numpy.float32)
         truth = numpy.empty((end - begin, self.columns), bool)
-        # Mirrored pairs of cells have the same photograph, so that it goes on across the line.
+        # Mirrored pairs of cells have the same photograph, so that it continues across the boundary.
         cell = ((x + self.width) // (2 * self.width))[None] * 5 + \
             ((y + self.height) // (2 * self.height))[:, None] * 7
         cell = cell % len(self.photographs)

@@ -1,4 +1,4 @@
-/* What benchmarks have in common: clocks, medians, and an end where something fails. */
+/* Shared by the benchmarks: clocks, medians, and exiting on failure. */
 #ifndef DCRF_BENCH_MEASURE_H
 #define DCRF_BENCH_MEASURE_H
 
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC for the time that passes, CLOCK_PROCESS_CPUTIME_ID for that of the processor. */
+/* CLOCK_MONOTONIC for wall time, CLOCK_PROCESS_CPUTIME_ID for CPU time. */
 static inline double clock_s(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* 77 tells that there is no device. */
+/* Exits with 77 if there is no device. */
 static inline void must(dcrf_status status, const dcrf_error *error) {
     if (status < 0) {
         fprintf(stderr, "benchmark: %s\n", error->message);
@@ -35,7 +35,7 @@ static inline int compare_numbers(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* Of times that are sorted for it. */
+/* Sorts the times. */
 static inline double median(double *times, size_t count) {
     qsort(times, count, sizeof *times, compare_numbers);
     return times[count / 2];

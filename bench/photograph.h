@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* width x height x 3, interleaved. NULL, after saying why, when there is none. */
+/* width x height x 3, interleaved. NULL on failure, after printing the reason. */
 uint8_t *photograph_read(const char *path, size_t *width, size_t *height);
 
 /* The path without its folders. */

@@ -21,7 +21,7 @@ static double smooth_noise(double x, double y, uint32_t seed) {
     return top * (1 - t) + bottom * t;
 }
 
-/* Octaves from `coarsest` pixels down, each half as strong as the one before. */
+/* Octaves from `coarsest` pixels down, each with half the amplitude of the previous. */
 static double natural_noise(double x, double y, double coarsest, uint32_t seed) {
     double sum = 0, amplitude = 1;
     for (double scale = coarsest; scale >= 2; scale /= 2, amplitude /= 2)

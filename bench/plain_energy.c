@@ -1,10 +1,10 @@
-/* The energy of a labelling by plain loops over all pairs, in double: the formula and nothing else.
+/* The energy of a labelling by plain loops over all pairs, in double, straight from the formula.
  *
  *   dcrf-plain-energy IMAGE UNARY.npy LABELS.png SIGMA,WEIGHT SIGMA,COLOUR_SIGMA,WEIGHT
  *
  * One spatial and one bilateral kernel, both normalized symmetrically; unaries are energies in the
- * order (height, width, labels). It shares no code with the library, only the command's readers of
- * files, and leaves no pair out. Half a minute for 320 x 213 pixels. */
+ * order (height, width, labels). It shares no code with the library, only the command's file
+ * readers, and leaves no pair out. Takes half a minute for 320 x 213 pixels. */
 #include "io/file.h"
 #include "io/image.h"
 #include "io/label_map.h"
@@ -22,14 +22,14 @@ static void stop(const char *why) {
     exit(1);
 }
 
-/* A kernel: a product of one factor for each coordinate, which are whole numbers. */
+/* A kernel: a product of one factor per coordinate. Coordinates are integers. */
 struct kernel {
     size_t coordinates;
     const int32_t *place[5];
     double *factor[5]; /* exp(-d^2 / (2 sigma^2)) at the distance d */
 };
 
-/* The kernel values of pixel a with the pixels from b on, `count` of them. */
+/* The kernel values of pixel a with the `count` pixels from b on. */
 static void find_values(const struct kernel *kernel, size_t a, size_t b, size_t count,
                         double *value) {
     for (size_t k = 0; k < count; k++)
@@ -122,5 +122,5 @@ int main(int count, char **arguments) {
     const double bilateral = colour_weight * sum_pairs(&alike, n, label);
     printf("%.6f = unary %.6f + spatial %.6f + bilateral %.6f\n", unaries + spatial + bilateral,
            unaries, spatial, bilateral);
-    return 0; /* the system takes the memory back */
+    return 0; /* the system reclaims the memory */
 }

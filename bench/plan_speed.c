@@ -2,13 +2,13 @@
  *
  *   dcrf-plan-speed [--threads N] [PHOTO.png ...]
  *
- * For each photograph (or a drawn picture of 500 x 375) and the kernels that people use: setting up
- * a kernel of the drop-in for 21 labels (features, lattice, normalization), next to one application
- * of it to 24 channels; and the library's own plan of the same kernel, its diagonal included, of
- * which the operator alone is the first part. Times are of processor, the best of several, on one
- * thread unless others are asked for; then they are those of all threads, and the time that passes
- * follows. Bytes per pixel are those of the finished plan and the most that was held while it was
- * made, the plan included, by what the system says (0: it does not say). */
+ * For each photograph (or a drawn picture of 500 x 375) and common kernels: setting up a kernel of
+ * the drop-in for 21 labels (features, lattice, normalization), compared with applying it once to
+ * 24 channels; and the library's own plan of the same kernel, including its diagonal, and the
+ * operator alone, which is the first part of it. Times are CPU times, the best of several, in one
+ * thread by default; with more threads they are summed over threads, and followed by wall times.
+ * Bytes per pixel are those of the finished plan, and the peak while it was made, including the
+ * plan, as reported by the system (0: unknown). */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 #include "densecrf/densecrf.h"
@@ -107,7 +107,7 @@ static double best_ms(void (*run)(struct subject *), struct subject *s, double *
     return best * 1e3;
 }
 
-/* A figure of /proc/self/status in bytes, or 0. */
+/* A value from /proc/self/status in bytes, or 0. */
 static double status_bytes(const char *name) {
     char line[256];
     double kilobytes = 0;
@@ -120,7 +120,7 @@ static double status_bytes(const char *name) {
     return kilobytes * 1024;
 }
 
-/* The most that a run holds beyond what was held before it. */
+/* The peak memory of a run beyond what was held before it. */
 static double peak_bytes(void (*run)(struct subject *), struct subject *s) {
     dcrf_error error;
     dcrf_workspace_free(&s->workspace);
@@ -200,7 +200,7 @@ static void measure_photograph(const char *path, size_t threads) {
 int main(int argc, char **argv) {
     size_t threads = 1;
     int first = 1;
-    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is given back goes to the system: peak_bytes */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* return freed memory to the system, for peak_bytes */
     if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
         threads = strtoul(argv[2], NULL, 10);
         first = 3;

@@ -1,5 +1,5 @@
-/* Settings of mean field that people publish, with compatibilities as pydensecrf counts them, and
- * unary energies to measure them on. */
+/* Published settings of mean field, with compatibilities as in pydensecrf, and unary energies to
+ * measure them with. */
 #ifndef DCRF_BENCH_PUBLISHED_H
 #define DCRF_BENCH_PUBLISHED_H
 

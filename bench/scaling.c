@@ -1,8 +1,8 @@
-/* How the cost of one iteration grows with the number of variables and of labels.
+/* How the cost of one iteration grows with the number of variables and with the number of labels.
  *
  * For each method, the time of an iteration over four sizes of picture at 21 labels, and over four
- * numbers of labels at one size; and the slope of the line fitted through the logarithms, which is
- * 1 where the cost is linear. */
+ * numbers of labels at one size; and the slope of a line fitted to the logarithms, which is 1 if
+ * the cost is linear. */
 #define _DEFAULT_SOURCE
 #include "measure.h"
 #include "picture.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #define SIZES 4
-#define FIRST_ITERATIONS 2 /* which take the start with them, and first touch all memory */
+#define FIRST_ITERATIONS 2 /* including the start and first-touch page faults */
 #define MORE_ITERATIONS 8
 
-/* Seconds that so many iterations take, with what comes before: the best of three runs. */
+/* Seconds for this many iterations, including the start; the best of three runs. */
 static double run_s(const dcrf_plan *plan, dcrf_workspace *workspace, dcrf_method method,
                     size_t iterations) {
     dcrf_error error;

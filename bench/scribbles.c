@@ -1,16 +1,17 @@
-/* How good the masks of scribbles are, and how fast they come.
+/* Quality and speed of masks from scribbles.
  *
- *   dcrf-scribbles [NAME=VALUE ...] IMAGE TRUTH STROKES...      strokes of people
+ *   dcrf-scribbles [NAME=VALUE ...] IMAGE TRUTH STROKES...      strokes by people
  *   dcrf-scribbles [NAME=VALUE ...] --draw IMAGE TRUTH          strokes drawn from the truth
  *
- * One line for each map of strokes: the intersection over union of the mask (of label 1 where there
- * are two, else the mean over labels; the truth's 255 does not count), the CPU seconds of all
- * threads for what depends on the image alone and for the update, and the wall-clock seconds of
+ * One line per map of strokes: the intersection over union of the mask (of label 1 if there are two
+ * labels, else the mean over labels; pixels whose truth is 255 are ignored), the CPU seconds of all
+ * threads for the part that depends only on the image and for the update, and the wall times of
  * both. NAME is a field of dcrf_scribbles_settings, or `threads` (default 2).
  *
- * Drawn strokes are straight lines inside regions: one for each label, three where it has a fifth
- * of the image ("few"), and for each of up to three regions of every label two more than that, up
- * to twice as long ("many"). Labels below 1 % of the image count as void. */
+ * Drawn strokes are straight lines inside regions. "few": one in the largest region of each label,
+ * three if the region covers a fifth of the image. "many": two more than that, up to twice as long,
+ * in up to three regions of each label. Labels that cover less than 1 % of the image count as
+ * void. */
 #include "draw_strokes.h"
 #include "measure.h"
 

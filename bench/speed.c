@@ -1,23 +1,23 @@
-/* How fast the filters and mean field are, as ratios measured in one run.
+/* The speed of the filters and of mean field, as ratios measured in one run.
  *
  *   dcrf-speed [PHOTO.png ...]
  *
  * For two sizes of a drawn picture, and for photographs, with 21 labels: building a bilateral plan,
  * the bilateral and spatial filters, plain and ordered, and one iteration of mean field with both
- * kernels, of the library and of the drop-in for pydensecrf (a tenth of ten, the first softmax and
- * the planes of Q included), with one thread and with two; next to the time that this machine takes
- * to move bytes:
+ * kernels, for the library and for the drop-in for pydensecrf (a tenth of ten iterations, including
+ * the first softmax and writing Q as planes), with one thread and with two; compared with the time
+ * that this machine takes to move bytes:
  *
  *   once     every byte of the input, the output and the plan, moved once;
- *   passes   every byte that a pass of the method reads or writes, moved once a pass (an x and a y
- * pass for the grid; splat, each axis of the blur in both orders, and slice for the lattice).
+ *   passes   every byte that a pass of the method reads or writes, moved once per pass (an x and
+ *            a y pass for the grid; splat, each axis of the blur in both orders, and slice for the
+ *            lattice).
  *
- * Of an iteration the bytes are those of the unary energies, of Q, read and written, and of the
- * bilateral plan: of the library's, for the drop-in too, which has smaller ones and keeps no Q.
+ * The bytes of an iteration are the unary energies, Q, read and written, and the bilateral plan.
+ * Those of the library are also used for the drop-in, which has fewer and keeps no Q.
  *
- * Moving is memcpy of a block far larger than any cache, reading and writing counted. Times are the
- * best of several; those of one thread are times of processor, which others on the machine disturb
- * least. */
+ * Moving is memcpy of a block far larger than any cache, counting both reads and writes. Times are
+ * the best of several; those of one thread are CPU times, which other programs disturb least. */
 #define _DEFAULT_SOURCE
 #include "measure.h"
 #include "photograph.h"
@@ -33,9 +33,9 @@
 #define LABELS 21
 #define BINS 32
 #define ORDERED_LABELS 4
-#define ITERATIONS 10 /* of the drop-in, in a run */
+#define ITERATIONS 10 /* of the drop-in, per run */
 
-/* Bytes a second that memcpy moves, both ways counted. */
+/* Bytes per second that memcpy moves, counting reads and writes. */
 static double copy_bytes_per_s(void) {
     const size_t bytes = (size_t)128 << 20;
     char *from = require(malloc(bytes)), *to = require(malloc(bytes));
@@ -65,7 +65,7 @@ struct subject {
     dcrf_model *model; /* of mean field */
     dcrf_plan *plan;
     dcrf_solver *solver;
-    dcrf_densecrf *compatible; /* the same model as the drop-in has it */
+    dcrf_densecrf *compatible; /* the same model in the drop-in */
     float *planes;             /* of its Q */
 };
 
@@ -118,7 +118,7 @@ static void make_compatible(struct subject *s, const dcrf_view *energies,
     s->planes = require(malloc(s->grid.size[0] * s->grid.size[1] * LABELS * sizeof *s->planes));
 }
 
-/* Both kernels, and unaries that leave all labels alive. */
+/* Both kernels, and unaries that keep all labels alive. */
 static void make_models(struct subject *s) {
     dcrf_error error;
     const size_t n = s->grid.size[0] * s->grid.size[1];
@@ -137,7 +137,7 @@ static void make_models(struct subject *s) {
     free(unary);
 }
 
-/* A run that does not end by itself, with what it does once done. */
+/* Start a solver that never stops by itself. */
 static void start_solver(struct subject *s) {
     dcrf_settings settings;
     dcrf_error error;
@@ -167,7 +167,7 @@ static double best_s(void (*run)(struct subject *), struct subject *s, clockid_t
 struct work {
     const char *name;
     void (*run)(struct subject *);
-    double once_bytes, passes_bytes; /* 0: no bound is meant */
+    double once_bytes, passes_bytes; /* 0: no comparison */
 };
 
 static void print_row(struct subject *s, const struct work *work, double bytes_per_s) {

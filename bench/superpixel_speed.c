@@ -1,5 +1,5 @@
-/* How fast superpixels are: mean shift and SLIC with their default settings, on a photograph-like
- * picture of two sizes, with one thread and with two. Times are the best of several. */
+/* The speed of superpixels: mean shift and SLIC with default settings, on a photograph-like picture
+ * in two sizes, with one thread and with two. Times are the best of several. */
 #define _DEFAULT_SOURCE
 #include "measure.h"
 #include "picture.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #define MOST_EVENTS ((size_t)1 << 20)
-/* What the end of a loop takes, if nothing has to be waited for. */
+/* The time to end a loop when all threads finish together. */
 #define LOOP_S 2e-6
 
 struct moment {
@@ -26,8 +26,8 @@ struct event {
 static struct trace {
     atomic_size_t count;
     struct event *events;
-    struct moment begun[TRACE_MOST_THREADS]; /* the chunk that each is at */
-    struct moment outside;                   /* since when the caller is in no loop */
+    struct moment begun[TRACE_MOST_THREADS]; /* the start of each thread's current chunk */
+    struct moment outside;                   /* when the caller last left a loop */
     double serial, start;
 } trace;
 

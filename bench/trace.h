@@ -1,4 +1,4 @@
-/* Which thread of a workspace works when, chunk by chunk. */
+/* Traces when each thread of a workspace works, chunk by chunk. */
 #ifndef DCRF_BENCH_TRACE_H
 #define DCRF_BENCH_TRACE_H
 
@@ -10,14 +10,14 @@
 void trace_begin(dcrf_workspace *workspace);
 void trace_end(dcrf_workspace *workspace);
 
-/* What would have passed if each of so many threads had a core: every chunk takes the processor
- * time that was counted for it, threads take chunks in turn, a loop ends with its last chunk. On a
- * machine with few cores that tells what serial stages and uneven chunks cost; it knows nothing of
- * caches, memory and waking. And how much of it is outside of loops. */
+/* The simulated wall time if each of `threads` threads had its own core: every chunk takes its
+ * measured CPU time, the first free thread takes the next chunk, and a loop ends with its last
+ * chunk. On a machine with few cores this shows the cost of serial stages and uneven chunks; it
+ * ignores caches, memory bandwidth and wake-up times. trace_serial_s is the part outside loops. */
 double trace_counted_s(size_t threads);
 double trace_serial_s(void);
 
-/* The trace as a picture: time across, threads down. */
+/* Draw the trace as SVG: time across, threads down. */
 void trace_draw(const char *path, const char *title, size_t threads);
 
 #endif
