@@ -17,12 +17,12 @@ import sys
 
 import numpy as np
 
-NODES, STEPS = 14, 16  # of the values in rounds, which go from 0 to 208
+NODES, STEPS = 14, 16  # the values in rounds go from 0 to 208
 MOST_ROUNDS, MOST_MIXTURES, MOST_POINTS, MOST_LEVELS = 4096, 64, 64, 2**24 - 1
-ELIMINATIONS = 16  # in a row, at most
-FEW = 2.0**-50  # a few roundings to double, relative
+ELIMINATIONS = 16  # at most, in a row
+FEW = 2.0**-50  # relative error of a few roundings to double
 MOST_CUTS = 4096
-SLACK = 2.0**-39  # of sums of lengths
+SLACK = 2.0**-39  # relative, for sums of lengths
 
 
 def refuse(why):
@@ -216,7 +216,7 @@ class Check:
         self.possible, self.undecided = np.ones((n, labels), bool), np.ones(n, bool)
         self.taken = np.zeros((n, labels))  # sum of K_ab over decided b with label i
         self.excess = np.inf
-        # A unary less sums of K_ab times at most 2 is right to this, whatever the rounds so far.
+        # Bounds the error of a unary minus sums of K_ab times at most 2, after any number of rounds.
         self.sum_error = 4 * ((n + 64) * 2.0**-52 + 1e-12) * k.sum(1)
         if self.cuts:
             lengths = self.cuts[0]

@@ -57,7 +57,7 @@ def score(solve, items, labels, void):
 def learn(layer, items, void, seconds):
     """Adam on single images until the CPU time is spent; sigmas by every fourth round only, since their
     gradients cost a lattice each. Returns rounds and seconds."""
-    # Mean field is too sure of itself; a temperature of its own keeps that from pulling the weights down.
+    # Mean field is overconfident; a separate temperature keeps this from pulling the weights down.
     log_temper = torch.nn.Parameter(torch.zeros((), device=items[0][0].device))
     optimizer = torch.optim.Adam([*layer.parameters(), log_temper], lr=0.05)
     start, rounds = time.process_time(), 0
@@ -143,7 +143,7 @@ def main():
     learned.forget()
     report("learned by gradients", learned, f"{rounds} rounds, {spent:.0f} s")
     if options.command:
-        _, one, _ = tune(options.command, options.dataset, 0, 1)  # two evaluations, to see what one costs
+        _, one, _ = tune(options.command, options.dataset, 0, 1)  # two evaluations, to measure the cost of one
         budget, spent, kernels = tune(options.command, options.dataset, options.seconds, one / 2)
         report("dcrf tune", layer_of(kernels), f"{budget} evaluations, {spent:.0f} s")
 

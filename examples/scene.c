@@ -1,17 +1,17 @@
-/* Draw a small scene for the demonstration: a picture with texture, shading and noise, what each of
- * its pixels shows, and the opinions of two classifiers about that.
+/* Draw a small scene for the demonstration: a picture with texture, shading and noise, the true
+ * label of each pixel, and the outputs of two classifiers.
  *
  *   scene DIRECTORY                 writes image.png, truth.png, unary.npy, network.npy and
  *                                   palette.txt
  *   scene DIRECTORY LABELS.npy      prints the accuracy and the mean intersection over union of a
  *                                   labelling, both in per cent
  *
- * The first classifier looks at single pixels, so most of its errors are scattered; but some come
- * in patches. unary.npy holds its -ln p. The second one is as networks are: it has one answer for
- * eight by eight pixels, blurred over their surroundings, and errs in patches alone. network.npy
- * holds its probabilities, at an eighth of the size. truth.png is an indexed PNG: the index is the
- * label, the palette is for the eye, and palette.txt names its colours. Everything follows from a
- * fixed seed.
+ * The first classifier looks at single pixels, so most of its errors are scattered, but some come
+ * in patches. unary.npy holds its -ln p. The second resembles a network: it has one output per 8 x
+ * 8 pixels, blurred over their surroundings, and errs only in patches. network.npy holds its
+ * probabilities, at an eighth of the resolution. truth.png is an indexed PNG: the index is the
+ * label, the palette is for viewing, and palette.txt names its colours. Everything is generated
+ * from a fixed seed.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -27,7 +27,7 @@
 
 enum label { TREE, HOUSE, SKY, HILL, ROAD };
 
-/* Colours that are told apart with any common form of colour vision (Okabe and Ito). */
+/* Colours that can be told apart with any common form of colour vision (Okabe and Ito). */
 static const uint8_t palette[LABELS][3] = {
     {0, 114, 178}, {230, 159, 0}, {86, 180, 233}, {0, 158, 115}, {240, 228, 66}};
 
@@ -35,13 +35,14 @@ static const char *const names[LABELS] = {"tree", "house", "sky", "hill", "road"
 
 static uint64_t random_state = 1;
 
-/* Uniform on [0, 1): a linear congruential generator's upper bits do for a picture. */
+/* Uniform on [0, 1): the upper bits of a linear congruential generator are good enough for a
+ * picture. */
 static double uniform(void) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (double)(random_state >> 40) / (double)(1 << 24);
 }
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- geometry ------------------------------------------------------------------------------- */
 
 static double horizon_at(double x) {
     return 100 + 12 * sin(x / 37);
@@ -65,7 +66,7 @@ static enum label label_at(double x, double y) {
     return y > horizon_at(x) ? HILL : SKY;
 }
 
-/* ---- how it looks --------------------------------------------------------------------------- */
+/* ---- appearance ----------------------------------------------------------------------------- */
 
 typedef struct colour {
     double r, g, b;
@@ -118,11 +119,11 @@ static uint8_t with_noise(double value) {
     return (uint8_t)(noisy < 0 ? 0 : noisy > 255 ? 255 : noisy);
 }
 
-/* ---- what the classifier makes of it -------------------------------------------------------- */
+/* ---- the first classifier ------------------------------------------------------------------- */
 
-#define PATCH 10 /* pixels a side */
+#define PATCH 10 /* pixels per side */
 
-/* A label that is wrongly preferred in this patch of the picture, LABELS: none is. */
+/* The label that is wrongly preferred in this patch of the picture, or LABELS. */
 static uint8_t patch_error(int x, int y) {
     uint32_t hash = (uint32_t)(x / PATCH) * 374761393u + (uint32_t)(y / PATCH) * 668265263u;
     hash = (hash ^ hash >> 13) * 1274126177u;
@@ -144,14 +145,14 @@ static void guess(enum label truth, int x, int y, float energies[LABELS]) {
         energies[i] = (float)-log(weights[i] / sum);
 }
 
-/* ---- what a network makes of it ------------------------------------------------------------- */
+/* ---- the network ---------------------------------------------------------------------------- */
 
 #define CELL 8
-#define REACH 8 /* pixels around a cell that it sees, too */
+#define REACH 8 /* half the side of what a cell sees, in pixels */
 #define COLUMNS (WIDTH / CELL)
 #define ROWS (HEIGHT / CELL)
 
-/* Probabilities of a cell: what there is in its surroundings, or in some cells something else. */
+/* Probabilities of a cell: the labels around it, or in some cells a wrong one. */
 static void answer(int column, int row, float probabilities[LABELS]) {
     const int centre_x = column * CELL + CELL / 2, centre_y = row * CELL + CELL / 2;
     const uint8_t wrong = patch_error(column * PATCH / 2, row * PATCH / 2);
@@ -205,7 +206,7 @@ static bool write_npy(const char *directory, const char *name, int rows, int col
     return true;
 }
 
-/* One byte a pixel, as the command writes labels: the header's length stands at byte 8. */
+/* One byte per pixel, as written by the command; the header's length is at byte 8. */
 static bool read_labels(const char *path, uint8_t *labels) {
     uint8_t start[10];
     FILE *file = fopen(path, "rb");

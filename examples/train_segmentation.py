@@ -153,7 +153,7 @@ def run(options, seed):
     settings = json.loads((options.dataset / "dataset.json").read_text())
     labels, void = settings["labels"], settings.get("void", 255)
     items = read(options.dataset)
-    order = torch.randperm(len(items), generator=torch.Generator().manual_seed(1000)).tolist()  # the same folds for all
+    order = torch.randperm(len(items), generator=torch.Generator().manual_seed(1000)).tolist()  # the same folds for every seed
     counts, seconds = 0, []
     for fold in range(options.folds):
         torch.manual_seed(seed)

@@ -1,6 +1,6 @@
-/* Remove the noise of a grey picture. Its 16 levels of grey are ordered labels: neighbours that
- * differ by two levels pay twice as much as those that differ by one, which is what `linear` says.
- * For that the LP is exact: its bound comes as near to the lowest energy as one lets it run.
+/* Remove noise from a grey-level picture. Its 16 grey levels are ordered labels: with the `linear`
+ * distance, neighbours that differ by two levels pay twice as much as those that differ by one. For
+ * this distance the LP is exact: its bound converges to the lowest energy.
  *
  *   cc denoise.c $(pkg-config --cflags --libs dcrf) -lm -o denoise && ./denoise
  *
@@ -14,7 +14,7 @@ enum { SIDE = 40, COUNT = SIDE * SIDE, LEVELS = 16 };
 static float unary[COUNT * LEVELS], noisy[COUNT];
 static uint16_t clean[COUNT];
 
-/* A ball on a darker ground: grey levels that change slowly, and an edge. */
+/* A ball on a darker background: slowly varying grey levels, and an edge. */
 static double true_level(int pixel) {
     const double x = pixel % SIDE - SIDE / 2, y = pixel / SIDE - SIDE / 2;
     const double height = 13 * 13 - x * x - y * y;
@@ -43,7 +43,7 @@ int main(void) {
             unary[a * LEVELS + i] = fabsf(noisy[a] - (float)i);
     }
 
-    /* One label a level, and a kernel whose pairs pay by the difference of their levels. */
+    /* One label per level, and a kernel whose pairs pay for the difference of their levels. */
     const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
     const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, LEVELS);
     const dcrf_kernel near = dcrf_kernel_spatial(1.5, 0.6);

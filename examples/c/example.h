@@ -1,5 +1,5 @@
-/* What the examples share: a small picture with the opinion of a bad classifier, the model of the
- * two, and how they end when a call fails. Your program has arrays of its own instead.
+/* Shared by the examples: a small picture with the output of a bad classifier, a model of them, and
+ * error handling. Your program has its own arrays instead.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef EXAMPLE_H
@@ -49,7 +49,7 @@ static inline void check(dcrf_status status, const dcrf_error *error) {
     exit(1);
 }
 
-/* The model of solve.c, with kernels that are given. */
+/* The model of solve.c, with fixed kernels. */
 static inline dcrf_model *make_model(const unsigned char *rgb, const float *logits) {
     static float energies[PIXELS * LABELS];
     dcrf_error error;

@@ -1,5 +1,5 @@
-/* No picture at all: points with features of their own (here places in a plane), of which a few
- * have a label and the others take that of the points near them.
+/* Without a picture: points with arbitrary features (here positions in the plane), of which a few
+ * have a label and the others take the label of nearby points.
  *
  * SPDX-License-Identifier: MIT */
 #include "example.h"
@@ -24,7 +24,7 @@ int main(void) {
         places[2 * p + 1] = (float)(sin(angle) * side - 0.25 * side + 0.1 * noise());
         for (int d = 0; d < 2; d++)
             features[2 * p + d] = places[2 * p + d] / 0.15f; /* divided by their sigma */
-        for (int i = 0; i < CLUSTERS; i++)                   /* one point in twenty is known */
+        for (int i = 0; i < CLUSTERS; i++) /* one point in twenty has a known label */
             energies[CLUSTERS * p + i] = p / 2 % 20 == 0 && i != p % 2 ? 5 : 0;
     }
 

@@ -1,5 +1,5 @@
-/* The same on a GPU: a workspace on a device, and nothing else changes. Plans that are made with it
- * are there, and so are the iterations. Exits with 77 where there is no device.
+/* The same on a GPU: set the workspace's device, and nothing else changes. Plans made with it live
+ * on the device, and iterations run there. Exits with 77 if there is no device.
  *
  * SPDX-License-Identifier: MIT */
 #include "example.h"

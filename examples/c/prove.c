@@ -29,7 +29,7 @@ int main(void) {
     printf("energy %.3f, no labelling is below %.3f; %zu of %d pixels are proven\n",
            info.energy.total, info.lower_bound, info.proven, PIXELS);
 
-    /* What anyone with the model and the bytes can do. */
+    /* Anyone who has the model and the bytes can do this. */
     size_t size;
     const uint8_t *certificate = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
     check(

@@ -1,5 +1,5 @@
-/* Solve many problems over one picture: the plan, which is what takes time to make, stays, and only
- * the unary energies and the weights change.
+/* Solve many problems on one picture: the plan, which is expensive to make, is reused, and only the
+ * unary energies and the weights change.
  *
  * SPDX-License-Identifier: MIT */
 #include "example.h"

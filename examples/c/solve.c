@@ -1,4 +1,4 @@
-/* Sharpen the output of a classifier: a picture and logits go in, labels come out.
+/* Sharpen the output of a classifier: from a picture and logits to labels.
  *
  *   cc solve.c $(pkg-config --cflags --libs dcrf) -o solve && ./solve
  *
@@ -18,15 +18,15 @@ int main(void) {
     dcrf_settings settings;
     draw(rgb, logits);
 
-    /* Views say where numbers are; nothing is copied yet. */
+    /* Views describe arrays; nothing is copied yet. */
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view image = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
     const dcrf_view scores = dcrf_view_interleaved(logits, DCRF_F32, &grid, LABELS);
     check(dcrf_unary_energies(&scores, &grid, DCRF_UNARY_LOGITS, 1, &grid, NULL, energies, &error),
           &error);
 
-    /* The model: the classifier's energies, and kernels that make similar neighbours agree, as
-     * strong as suits these energies. */
+    /* The model: the classifier's energies, and kernels that make similar neighbours agree, with a
+     * strength measured for these energies. */
     const dcrf_view unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
     dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
     const size_t kernel_count = dcrf_default_kernels(&image, kernels);
