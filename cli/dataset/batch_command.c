@@ -56,7 +56,7 @@ static const cli_option batch_option_table[] = {
 static const cli_option *const no_part_of_model[] = {batch_option_table, workers_option_table,
                                                      feedback_option_table, NULL};
 
-/* What results depend on, whatever the method; NULL when memory is out. */
+/* What results depend on, besides the method; NULL if out of memory. */
 static json_t *model_settings(const batch_settings *settings) {
     return json_merge(solve_choice_to_json(settings->sources.record, no_part_of_model),
                       json_pack("{s:s}", "cliques", cliques_wanted(&settings->model)));
@@ -125,7 +125,7 @@ static bool say_skipped(const batch_settings *settings, size_t skipped, size_t i
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-/* Rank 0 makes the folder; the others wait for it. */
+/* Rank 0 creates the folder; the others wait for it. */
 static bool open_results(const batch_settings *settings, store *results, cli_problem *problem) {
     const bool owner = ranks_mine() == 0;
     bool done = store_open(results, settings->batch.out, owner ? "dcrf batch" : NULL, problem);
@@ -151,7 +151,8 @@ static bool work_through(const batch_settings *settings, batch_work *work, worke
         .too_large = batch_too_large,
         .work = batch_image,
     };
-    /* Only the work knows how to end; a signal in the summary afterwards ends the program. */
+    /* Signals are handled only during the work; during the summary afterwards, one ends the
+     * program. */
     interrupt_catch();
     const bool done = workers_run(&settings->workers, &task, count, problem);
     interrupt_release();
@@ -175,7 +176,7 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
     workers_count count;
     if (!work_through(settings, &work, &count, problem))
         return false;
-    /* The summary is the last word: a result may have been damaged since it was made. */
+    /* The summary decides: a result may have been damaged since it was made. */
     size_t skipped = count.skipped;
     if (ranks_mine() == 0 && !summarize(settings, &work, &skipped, problem))
         return false;
@@ -192,7 +193,7 @@ static bool run_batch(const void *given, cli_problem *problem) {
                 device_check(settings->model.kernels.device, problem) &&
                 dataset_open(&data, settings->folder, settings->batch.split, problem) &&
                 dataset_check_apart(&data, settings->batch.out, problem);
-    /* A rank may fail alone, where a folder is not on all machines. */
+    /* A single rank may fail, for example if a folder is missing on its machine. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);
     if (done) {
         done = run_on(settings, &data, &results, model, problem);

@@ -16,7 +16,7 @@ typedef struct batch_page {
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-/* A number, empty where it is not known, bold where it is the best of its column. */
+/* A number, empty if unknown, bold if it is the best of its column. */
 static void write_cell(const batch_page *p, double value, int decimals, bool best) {
     fputs(best ? "<td class='best'>" : "<td>", p->stream);
     if (isfinite(value))
@@ -32,7 +32,7 @@ static void write_percent(const batch_page *p, double fraction, bool best) {
     write_cell(p, 100 * fraction, 2, best);
 }
 
-/* The name of a method behind its colour. */
+/* The name of a method after its colour. */
 static void write_method(const batch_page *p, size_t method) {
     fprintf(p->stream, "<i class='chip m%zu'></i>%s", method, p->found->rows[method].method);
 }
@@ -61,8 +61,8 @@ static double energy_below(const summary_row *row) {
     return -row->energy;
 }
 
-/* Is no other method better, as far as the digits in the table show? Energies are compared among
- * models of one kind only. */
+/* Is no other method better, to the digits shown in the table? Energies are only compared
+ * between models of the same kind. */
 static bool is_best(const batch_page *p, size_t method, row_value *value, double unit) {
     const bool of_kind = value == energy_below;
     const double mine = round(value(&p->found->rows[method]) / unit);
@@ -115,7 +115,7 @@ static void write_main_table(const batch_page *p) {
         p->stream);
 }
 
-/* The heads of a table with one column per method. */
+/* The header of a table with one column per method. */
 static void begin_method_columns(const batch_page *p, const char *first) {
     fprintf(p->stream, "<div class='scroll'><table class='shaded'>\n<tr><th>%s</th>", first);
     for (size_t m = 0; m < p->found->row_count; m++)
@@ -123,7 +123,7 @@ static void begin_method_columns(const batch_page *p, const char *first) {
     fputs("</tr>\n", p->stream);
 }
 
-/* A cell that is the darker the larger the fraction. */
+/* A cell whose shade darkens with the fraction. */
 static void write_shaded(const batch_page *p, double fraction) {
     if (isfinite(fraction))
         fprintf(p->stream, "<td style='--part:%.3f'>%.1f</td>", fraction, 100 * fraction);
@@ -131,7 +131,7 @@ static void write_shaded(const batch_page *p, double fraction) {
         fputs("<td></td>", p->stream);
 }
 
-/* Does the truth have this class? All methods were counted on the same truth. */
+/* Does the truth contain this class? All methods were scored against the same truth. */
 static bool is_present(const batch_page *p, size_t label) {
     return p->found->row_count > 0 && isfinite(score_iou(&p->found->rows[0].counts, label));
 }
@@ -314,7 +314,7 @@ bool batch_report_write(FILE *stream, const char *file, const summary *found, co
     const batch_page p = {stream, file, found, methods};
     html_begin_style(stream, summary_title(found));
     method_write_looks(stream, "report", methods);
-    /* Many columns want room. */
+    /* Many columns need space. */
     fputs("main { max-width: 1400px; }\n"
           ".report path.with-cliques { stroke-dasharray: 1 6; stroke-linecap: round; }\n",
           stream);

@@ -18,7 +18,7 @@ static json_t *without_cliques(json_t *settings) {
     return settings;
 }
 
-/* The settings in force for one method; NULL when memory is out. */
+/* The settings in force for one method; NULL if out of memory. */
 static json_t *settings_of_method(const batch_work *b, const method_choice *method) {
     json_t *settings = json_copy(b->settings);
     if (settings && !method->cliques)
@@ -33,7 +33,7 @@ static json_t *settings_of_method(const batch_work *b, const method_choice *meth
     return json_merge(settings, json_pack("{s:s}", "method", dcrf_method_name(method->solver)));
 }
 
-/* The map of an image's regions, to be freed; NULL where they are superpixels. */
+/* The region map of an image; the caller frees it. NULL if it uses superpixels. */
 static char *regions_file(const batch_work *b, const dataset_item *item) {
     const char *source = cliques_wanted(&b->choice->model);
     return cliques_are_files(source) ? dataset_find_map(source, item->name) : NULL;
@@ -102,7 +102,7 @@ static bool find_key(const batch_work *b, const method_choice *method, const inp
 
 /* ---- one image ------------------------------------------------------------------------------ */
 
-/* An image in work. It is read when the first method needs it. */
+/* An image being processed. It is read when the first method needs it. */
 typedef struct batch_image_state {
     const batch_work *batch;
     const dataset_item *item;
@@ -174,7 +174,7 @@ static workers_verdict do_methods(batch_image_state *state, bool with_curves) {
     return verdict;
 }
 
-/* Write down that an image was skipped, or that it was not, where that is known. */
+/* Record that an image was skipped, or that it was not, if that is known. */
 static workers_verdict note_verdict(const batch_work *b, size_t image, workers_verdict verdict,
                                     cli_problem *problem) {
     const char *name = b->data->items[image].name;

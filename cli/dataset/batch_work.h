@@ -1,4 +1,4 @@
-/* What a batch does with one image: every method whose result is not there yet. */
+/* The work of a batch on one image: every method whose result is missing. */
 #ifndef DCRF_CLI_DATASET_BATCH_WORK_H
 #define DCRF_CLI_DATASET_BATCH_WORK_H
 
@@ -10,8 +10,8 @@ typedef struct batch_work {
     const method_list *methods;
     const solve_choice *choice;
     const store *results;
-    json_t *settings;   /* as a config file has them, whatever the method */
-    size_t curve_count; /* the first so many images get curves */
+    json_t *settings;   /* as in a config file, for all methods */
+    size_t curve_count; /* this many images, from the first, get curves */
 } batch_work;
 
 /* The functions of a workers_task; `user` is the batch_work. */

@@ -10,7 +10,7 @@ void confusion_free(confusion *c) {
     *c = (confusion){0};
 }
 
-/* The place of a pair, or the empty one where it would be. At most half of the places are taken, so
+/* The slot of a pair, or the empty one where it belongs. At most half of the slots are used, so
  * there is one. */
 static confusion_cell *place_of(const confusion *c, uint16_t truth, uint16_t label) {
     const uint32_t key = (uint32_t)truth << 16 | label;

@@ -16,10 +16,10 @@
 #define HEAD_PX 28
 #define EMPTY_HEIGHT_PX 60
 #define LEGEND_LINE_PX 22
-#define LETTER_PX 7.5 /* of a usual letter */
-#define KEY_PX 28     /* the piece of line before a name in the legend */
+#define LETTER_PX 7.5 /* average width of a letter */
+#define KEY_PX 28     /* the line sample before a name in the legend */
 
-/* Part of the range that lies between the best energy and the edge of a plot. */
+/* Share of the range between the best energy and the edge of a plot. */
 #define MARGIN 0.06
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static bool has_bound(const column *c, size_t method) {
 
 /* ---- ranges --------------------------------------------------------------------------------- */
 
-/* From the first moment after the begin to the last, over all methods, so that a row is
+/* From the first moment after the start to the last, over all methods, so that a row is
  * comparable. */
 static svg_axis time_axis(const curve_row *row, double left_px) {
     double first_s = INFINITY, last_s = 0;
@@ -127,8 +127,8 @@ static svg_axis time_axis(const curve_row *row, double left_px) {
 }
 
 typedef struct energy_range {
-    double first_high; /* the largest energy a method begins with */
-    double last_high;  /* ... and ends with */
+    double first_high; /* the largest energy of any method */
+    double last_high;  /* the largest final energy of any method */
     double low;
     double first_bound;
     double last_bound;
@@ -153,9 +153,9 @@ static void extend_range(energy_range *range, const curve *drawn) {
     range->last_bound = fmin(range->last_bound, last_bound);
 }
 
-/* From a little below the last bound to a little above the first energies. What begins absurdly
- * far away is cut off: a bound further below than the energies reach above; an energy that is both
- * ten times as far up as the methods end apart and far beyond their size. */
+/* From a little below the last bound to a little above the first energies. Extreme starting
+ * values are clipped: bounds further below the last one than half of the range above it, and
+ * energies further above it than both ten times the final ones and three times their magnitude. */
 static svg_axis energy_axis(const column *c, const curve_row *row, double top_px) {
     energy_range range = {NAN, NAN, NAN, NAN, NAN};
     for (size_t m = 0; m < c->sheet->methods->count; m++)
@@ -187,7 +187,7 @@ static void draw_bound(FILE *stream, const curve *drawn, size_t method, const sv
     svg_stairs_end(&stairs);
 }
 
-/* A dot marks the end of the method; from there its energy goes on faintly, for comparison. */
+/* A dot marks the end of the method; from there its energy continues faintly, for comparison. */
 static void draw_energy(FILE *stream, const curve *drawn, size_t method, const char *name,
                         const svg_axis *time, const svg_axis *energy) {
     char css_class[32];
@@ -230,7 +230,7 @@ static void draw_panel(FILE *stream, const column *c, const curve_row *row, doub
     svg_end_inside(stream);
 }
 
-/* One entry of the legend; where the line is full, on the next. */
+/* One entry of the legend; on the next line if this one is full. */
 static void draw_key(FILE *stream, const column *c, size_t method, bool bound, double *x_px,
                      double *y_px) {
     char name[METHOD_NAME_BYTES + 16];
@@ -253,7 +253,7 @@ static void draw_key(FILE *stream, const column *c, size_t method, bool bound, d
     *x_px += width_px;
 }
 
-/* Returns where it ends; `stream` = NULL: only that. */
+/* Returns its lower edge; `stream` = NULL: without drawing. */
 static double draw_head(FILE *stream, const column *c) {
     double x_px = c->left_px + PANEL_LEFT_PX, y_px = HEAD_PX;
     if (stream)
@@ -287,7 +287,7 @@ void curves_write(FILE *stream, const curve_sheet *sheet, bool own_file) {
     svg_begin_sheet(stream, &paper);
     fputs("<style>\n", stream);
     method_write_looks(stream, "curves", sheet->methods);
-    /* In a page that is much wider or narrower it stays legible. */
+    /* Keep it legible on much wider or narrower pages. */
     fprintf(stream, ".curves { max-width: %zupx; min-width: %zupx; margin: 0 auto; }\n",
             paper.width_px * 13 / 10, paper.width_px * 7 / 10);
     fputs(".curves text { font-size: 13px; }\n"

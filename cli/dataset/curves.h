@@ -1,6 +1,6 @@
-/* Energy against time: one row of plots an image, the methods without cliques on the left and those
- * with them on the right, since their energies are not the same. The axis of time is logarithmic
- * and the same in a row; the lower bound is dashed. */
+/* Energy against time: one row of plots per image, the methods without cliques on the left and
+ * those with them on the right, since their energies are not comparable. The time axis is
+ * logarithmic and the same within a row; the lower bound is dashed. */
 #ifndef DCRF_CLI_DATASET_CURVES_H
 #define DCRF_CLI_DATASET_CURVES_H
 
@@ -8,7 +8,7 @@
 
 typedef struct curve_row {
     const char *image;
-    curve of[METHODS_MAX]; /* no points: there is none */
+    curve of[METHODS_MAX]; /* no points: no curve */
 } curve_row;
 
 typedef struct curve_sheet {
@@ -17,12 +17,12 @@ typedef struct curve_sheet {
     size_t count;
 } curve_sheet;
 
-/* Read the curves of the first `images` images that have any. False when memory is out. */
+/* Read the curves of the first `images` images that have any. False if out of memory. */
 bool curves_read(curve_sheet *sheet, const summary *found, const store *results,
                  const method_list *methods, size_t images);
 void curves_free(curve_sheet *sheet);
 
-/* As SVG, a file of its own or a part of a page. */
+/* As SVG, a file of its own or part of a page. */
 void curves_write(FILE *stream, const curve_sheet *sheet, bool own_file);
 
 #endif

@@ -36,7 +36,7 @@ static const char *const picture_endings[] = {".png", ".jpg",  ".jpeg", ".ppm", 
 static const char *const array_endings[] = {".npy", NULL};
 static const char *const map_endings[] = {".png", ".npy", ".pgm", ".tif", ".tiff", NULL};
 
-/* Pipes and devices need not end, and every file is read more than once. */
+/* Pipes and devices may be endless, and every file is read more than once. */
 static bool check_plain(const char *path, cli_problem *problem) {
     return !path || file_is_plain(path) ||
            bad_input(problem, path,
@@ -44,7 +44,7 @@ static bool check_plain(const char *path, cli_problem *problem) {
                      "in its place");
 }
 
-/* The first file of that name that exists, to be freed; NULL: there is none. */
+/* The first existing file of that name; the caller frees it. NULL: none. */
 static char *find_file(const char *folder, const char *subfolder, const char *name,
                        const char *const *endings) {
     char path[PATH_BYTES];
@@ -79,7 +79,7 @@ static bool take_unary(const char *path, const json_t *unary, unary_options *opt
         (!json_is_string(kind) || !dcrf_unary_kind_from_name(json_string_value(kind), &named)))
         return bad_input(problem, path,
                          "\"kind\" is none of energies, probabilities, logits and auto");
-    /* Only energies have a unit that has to be said. */
+    /* Only energies have a unit. */
     options->kind = (int)(!kind && unit ? DCRF_UNARY_ENERGIES : named);
     return true;
 }
@@ -136,7 +136,7 @@ static size_t labels_of_first(const dataset *data) {
     return labels;
 }
 
-/* Where there is no dataset.json, images/ and unaries/ of floats say it all. */
+/* Without a dataset.json, images/ and unaries/ of floats suffice. */
 static bool infer_description(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     data->labels = labels_of_first(data);
@@ -212,7 +212,7 @@ static bool read_palette(dataset *data, cli_problem *problem) {
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* "photo" for "photo.jpg"; 0 where the name is not that of a picture, or hidden. */
+/* "photo" for "photo.jpg"; 0 if this is not the name of a picture, or is hidden. */
 static size_t stem_length(const char *file) {
     const char *point = file[0] == '.' ? NULL : strrchr(file, '.');
     for (const char *const *ending = picture_endings; point && *ending; ending++)
@@ -225,7 +225,7 @@ static int compare_lines(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names of all pictures, in order, each once. */
+/* The names of all pictures, sorted, without duplicates. */
 static bool list_images(const dataset *data, line_list *names, cli_problem *problem) {
     char path[PATH_BYTES];
     *names = (line_list){0};
@@ -267,7 +267,7 @@ static bool list_split(const dataset *data, line_list *names, cli_problem *probl
     make_path(path, data->folder, "splits", data->split, ".txt");
     if (!check_plain(path, problem) || !lines_read(path, names, problem))
         return false;
-    /* Names become names of files: each its own, and none outside the folder. */
+    /* Names become file names: they must be unique, and must not lead outside the folder. */
     char **sorted = calloc(names->count + 1, sizeof *sorted);
     bool done = sorted || out_of_memory(problem, path);
     for (size_t i = 0; done && i < names->count; i++) {
@@ -331,7 +331,7 @@ bool dataset_open(dataset *data, const char *folder, const char *split, cli_prob
     return done;
 }
 
-/* Links may lead anywhere. */
+/* Resolve links: they may lead anywhere. */
 static bool check_apart(const char *path, const char *out, cli_problem *problem) {
     return !path || !output_folder_holds(out, path) ||
            bad_input(problem, path,

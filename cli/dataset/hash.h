@@ -1,4 +1,4 @@
-/* Hashes of contents: 128 bits of XXH3, for telling inputs apart, not for secrets. */
+/* Hashes of contents: 128 bits of XXH3, to distinguish inputs; not cryptographic. */
 #ifndef DCRF_CLI_DATASET_HASH_H
 #define DCRF_CLI_DATASET_HASH_H
 

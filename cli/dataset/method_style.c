@@ -2,7 +2,7 @@
 
 #define SHADES 3
 
-/* Colours for light and for dark grounds, of Okabe and Ito's set and near to it. */
+/* Colours for light and dark backgrounds, from Okabe and Ito's set or close to it. */
 typedef struct shade {
     const char *on_light;
     const char *on_dark;
@@ -17,8 +17,8 @@ static const shade solver_shades[][SHADES] = {
 };
 static const char *const dashes[] = {"none", "2 3", "9 3 2 3", "12 5", "5 2", "9 3 2 3 2 3"};
 
-/* How many methods of the same solver stand before this one? Each gets a look of its own, with
- * cliques or without. */
+/* How many methods of the same solver precede this one? Each has its own style, with cliques or
+ * without. */
 static size_t variant_of(const method_list *methods, size_t index) {
     const method_choice *method = &methods->of[index];
     size_t variant = 0;

@@ -1,5 +1,5 @@
-/* How methods look in plots: a colour for each solver, shades of it for variants. The same in all
- * plots, and told apart by people who do not see all colours. */
+/* The style of methods in plots: a colour per solver, and shades of it for variants. It is the
+ * same in all plots, and suitable for colour-blind readers. */
 #ifndef DCRF_CLI_DATASET_METHOD_STYLE_H
 #define DCRF_CLI_DATASET_METHOD_STYLE_H
 
@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Rules for <style>: inside `.scope`, elements of class m0 have the looks of the first method: the
- * stroke of a path, the fill of a dot (class end), the background of a bar. */
+/* Rules for <style>: inside `.scope`, elements of class m0 have the style of the first method:
+ * the stroke of a path, the fill of a dot (class end), the background of a bar. */
 void method_write_looks(FILE *stream, const char *scope, const method_list *methods);
 
 #endif

@@ -8,7 +8,7 @@
 
 const method_choice unary_method = {.name = "unary", .unary = true};
 
-/* The number of iterations at the end of a name; false where it is no such number. */
+/* The number of iterations at the end of a name; false if it is not a number. */
 static bool take_iterations(const char *digits, size_t length, size_t *iterations) {
     *iterations = 0;
     if (length > 9 || (length > 0 && digits[0] == '0'))

@@ -26,14 +26,14 @@ json_t *outcome_to_json(const outcome *o) {
     return root;
 }
 
-/* A number, or NaN where there is null; false where there is neither. */
+/* A number, or NaN for null; false for anything else. */
 static bool take_number(const json_t *json, const char *key, double *number) {
     const json_t *value = json_object_get(json, key);
     *number = json_is_number(value) ? json_number_value(value) : NAN;
     return json_is_number(value) || json_is_null(value);
 }
 
-/* Seconds are always known: NaN could not be written again. */
+/* Seconds are always known: NaN could not be written back. */
 static bool take_seconds(const json_t *json, const char *key, double *seconds) {
     return take_number(json, key, seconds) && !isnan(*seconds);
 }

@@ -24,13 +24,13 @@ typedef struct parameter {
     const char *name;
     owner of;
     size_t offset; /* of the value, a double, in model_options */
-    /* Bounds for kernels that are normalized symmetrically, and the upper one for others. */
+    /* Bounds for symmetrically normalized kernels, and the upper bound for others. */
     double low;
     double high;
     double high_unnormalized;
 } parameter;
 
-/* Every size needs new superpixels, so there are only a few sizes. */
+/* Every size needs new superpixels, so only a few sizes are used. */
 #define REGION_STEP 1.4142135623730951
 
 static const parameter table[] = {
@@ -53,7 +53,7 @@ static const parameter table[] = {
 #define TABLE_ROWS (sizeof table / sizeof table[0])
 _Static_assert(TABLE_ROWS <= SEARCH_AXES_MAX, "all can be tuned together");
 
-/* What a size of 0 stands for. */
+/* The default that a size of 0 stands for. */
 static size_t usual_min_region_px(const model_options *model) {
     dcrf_superpixel_settings settings;
     dcrf_superpixel_settings_defaults(&settings);
@@ -104,7 +104,7 @@ static bool unknown_parameter(const char *name, cli_problem *problem) {
                            name);
 }
 
-/* "LOW:HIGH[:log|linear]"; the text is taken apart. */
+/* "LOW:HIGH[:log|linear]"; modifies the text. */
 static bool parse_bounds(char *text, parameter_choice *choice) {
     char *high = strchr(text, ':');
     if (!high)
@@ -180,7 +180,7 @@ bool parse_parameters(const cli_option *option, const char *text, void *value,
 
 /* ---- axes ----------------------------------------------------------------------------------- */
 
-/* NULL where the model has this parameter, else why not. */
+/* NULL if the model has this parameter, otherwise why not. */
 static const char *why_not(const parameter *p, const model_options *model, bool cliques) {
     const kernel_setting *spatial = &model->kernels.spatial, *bilateral = &model->kernels.bilateral;
     const int sharing =

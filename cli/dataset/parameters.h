@@ -5,9 +5,9 @@
 #include "dataset/search.h"
 #include "model/model_options.h"
 
-/* What the user said of one. */
+/* What the user specified for one parameter. */
 typedef struct parameter_choice {
-    size_t parameter; /* its place in the table */
+    size_t parameter; /* its index in the table */
     bool bounded;     /* the bounds are given */
     double low;
     double high;
@@ -23,15 +23,15 @@ typedef struct parameter_list {
 #define PARAMETERS_FORM "NAME[=LOW:HIGH[:log|linear]],..."
 option_parser parse_parameters; /* parameter_list */
 
-/* The axes of the search, and where on them the model is. Its cliques count where `cliques` says
- * so. Values outside the bounds are left where they are. */
+/* The axes of the search, and the model's position on them. Cliques are included if `cliques`
+ * says so. Values outside the bounds are kept. */
 bool parameters_choose(const parameter_list *list, const model_options *model, bool cliques,
                        search_space *space, double *values, cli_problem *problem);
 
 /* Put values of the axes into the model. */
 void parameters_apply(const search_space *space, const double *values, model_options *model);
 
-/* The model as a config file has it, with as many digits as needed. NULL when memory is out. */
+/* The model as a config file, with as many digits as needed. NULL if out of memory. */
 json_t *parameters_to_json(const model_options *model, bool cliques);
 
 #endif

@@ -1,8 +1,8 @@
 /* The grid.
  *
- * How high the sheet is, and which classes its legend names, is known when all pictures were
- * drawn: they are drawn into memory first. Label maps have one colour a class, so that they take
- * few bytes; void is hatched in grey. */
+ * The height of the sheet and the classes in its legend are only known after all pictures have
+ * been drawn, so they are drawn into memory first. Label maps have one colour per class, so that
+ * they compress well; void is hatched in grey. */
 #include "dataset/picture_grid.h"
 
 #include "io/file.h"
@@ -16,7 +16,7 @@
 
 #define CELL_PX 180
 #define CELL_HEIGHT_MAX_PX 270
-#define SMALLEST_CELL_PX 110 /* a page is scrolled rather than make them smaller */
+#define SMALLEST_CELL_PX 110 /* below this, a page scrolls instead of shrinking them */
 #define LARGEST_CELL_PX 260
 #define GAP_PX 8
 #define HEAD_PX 34
@@ -25,16 +25,16 @@
 #define LETTER_PX 7.5
 #define SWATCH_PX 14
 
-/* Void has two colours of the palette, those that labels need last. */
+/* Void uses two colours of the palette, the last ones that labels would need. */
 #define VOID_DARK 254
 #define VOID_LIGHT 255
 #define VOID_STRIPE_PX 4
 
-/* The photograph has column 0, the truth stands next to it where there is one, methods follow. */
+/* Column 0 is the photograph, then comes the ground truth, if any, then the methods. */
 #define TRUTH_COLUMN 1
 
 typedef struct grid {
-    FILE *stream; /* what is drawn, in memory */
+    FILE *stream; /* the drawing, in memory */
     const char *file;
     const summary *found;
     const store *results;
@@ -102,7 +102,7 @@ static void note_labels(grid *g, const picture *labels) {
         g->seen[labels->samples[a] % PALETTE_COLOURS] = true;
 }
 
-/* The truth as labels; what is no class is void. */
+/* The truth as labels; numbers that are not classes become void. */
 static void truth_to_labels(grid *g, const int32_t *truth, picture *labels) {
     const size_t classes = g->found->data->labels;
     for (size_t a = 0; a < labels->width * labels->height; a++) {
@@ -118,7 +118,7 @@ static void truth_to_labels(grid *g, const int32_t *truth, picture *labels) {
     }
 }
 
-/* `labels` are those of a method: their size is the image's, their memory is used again. */
+/* `labels` are those of a method: they have the image's size, and their memory is reused. */
 static bool draw_truth(grid *g, const dataset_item *item, picture *labels) {
     const cli_image image = {
         .width = labels->width, .height = labels->height, .depth = 1, .channels = IMAGE_CHANNELS};
@@ -220,8 +220,8 @@ static void set_void_colours(palette *colours) {
     }
 }
 
-/* Of the images that have results and were not drawn, the one that changes most; the first of equal
- * ones; the number of images where there is none. */
+/* Among the images that have results and are not drawn yet, the one that changes most, the first
+ * of equal ones; the number of images if there is none. */
 static size_t next_image(const grid *g, const bool *drawn) {
     const dataset *data = g->found->data;
     size_t next = data->count;
@@ -264,7 +264,7 @@ static void write_sheet(FILE *stream, const grid *g, const char *drawn, size_t b
             ".picture-grid text { font-size: 13px; }\n"
             ".picture-grid .head { fill: var(--text); font-size: 14px; font-weight: 600; }\n"
             ".picture-grid .swatch { stroke: var(--line); }\n"
-            /* Labels know nothing of how a camera was held. */
+            /* Labels are not affected by the camera's orientation. */
             ".picture-grid image { image-orientation: none; }\n"
             ".picture-grid .pixels { image-rendering: pixelated; }\n</style>\n",
             g->columns * SMALLEST_CELL_PX, g->columns * LARGEST_CELL_PX);

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What solving takes at its peak: bytes a pixel whatever the labels, and blocks of one float a
- * pixel and label. Fitted to the peak memory of `dcrf batch --jobs 1 --threads 1` on photographs of
- * 180 x 120 pixels with 7 labels and of 320 x 213 with 21; the test of --memory watches it. */
+/* Peak memory of solving: bytes per pixel for any number of labels, and blocks of one float per
+ * pixel and label. Fitted to the peak memory of `dcrf batch --jobs 1 --threads 1` on photographs
+ * of 180 x 120 pixels with 7 labels and of 320 x 213 with 21; verified by the test of --memory. */
 #define PIXEL_BYTES 1300
 #define BLOCKS 14
 #define LP_BLOCKS 18
 #define LP_CLIQUES_BLOCKS 28
 
-/* Superpixels of one kind, for which the image has been cut up. */
+/* Superpixels computed for the image with one method and size. */
 typedef struct region_map {
     char *source;
     size_t min_region_px;
@@ -33,7 +33,7 @@ struct prepared_image {
     pixel_array unary;
     int32_t *truth; /* NULL: there is none */
     double read_s;
-    /* What model and plan are made for. */
+    /* What the model and plan were made for. */
     dcrf_model *model;
     dcrf_plan *plan;
     kernel_options kernels;
@@ -170,7 +170,7 @@ static bool same_kernel(const kernel_setting *a, const kernel_setting *b) {
     return a->on == b->on && a->sigma_px == b->sigma_px && a->sigma_colour == b->sigma_colour;
 }
 
-/* Do two settings differ in weights at most? */
+/* Do two settings differ at most in weights? */
 static bool same_plan(const kernel_options *a, const kernel_options *b) {
     return same_kernel(&a->spatial, &b->spatial) && same_kernel(&a->bilateral, &b->bilateral) &&
            a->normalization == b->normalization && a->operator_kind == b->operator_kind;
@@ -239,7 +239,7 @@ static region_map *find_map(prepared_image *p, const char *source, size_t min_re
     return NULL;
 }
 
-/* The regions of a source that is a folder with one map an image are those of its map. */
+/* If the source is a folder with one map per image, the regions are those of its map. */
 static bool cut_up(const prepared_image *p, dcrf_workspace *workspace, const model_options *options,
                    const char *source, int32_t **regions, cli_problem *problem) {
     model_options own = *options;
@@ -275,7 +275,7 @@ static region_map *add_map(prepared_image *p, dcrf_workspace *workspace,
     return &p->maps[p->map_count++];
 }
 
-/* *seconds is what finding the superpixels took, now or earlier. */
+/* *seconds is the time it took to find the superpixels, now or earlier. */
 static bool set_cliques(prepared_image *p, dcrf_workspace *workspace, const model_options *options,
                         bool wanted, double *seconds, cli_problem *problem) {
     dcrf_error error;
@@ -306,7 +306,7 @@ static bool is_constant(const uint16_t *labels, size_t count) {
     return true;
 }
 
-/* The label of the largest marginal of every pixel, the first of equal ones. */
+/* The label of largest marginal at every pixel, the first of equal ones. */
 static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, uint16_t *labels,
                             dcrf_error *error) {
     const size_t variables = image_pixels(&p->image), count = p->data->labels;
@@ -324,8 +324,8 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
     return done;
 }
 
-/* The energies of the method's own labellings where its own rounding is the result, else of the
- * best so far. */
+/* The energies of the method's current labellings if its own rounding is the result, otherwise
+ * of the best so far. */
 static bool take_curve(const dcrf_solver *solver, bool rounded, curve *energies) {
     size_t count;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
@@ -349,7 +349,7 @@ static void take_info(const dcrf_solver_info *info, outcome *found) {
     found->polish_s = info->polish_s;
 }
 
-/* A labelling that is not the solver's best has an energy and a gap of its own. */
+/* A labelling that is not the solver's best has its own energy and gap. */
 static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
                           const dcrf_solver *solver, outcome *found, dcrf_error *error) {
     if (!round_marginals(p, solver, found->labels, error) ||
@@ -361,8 +361,8 @@ static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
     return true;
 }
 
-/* A run that had no time for a first labelling has no result; nor has one in which a signal came,
- * which may have left out a stage whatever it says of the iterations. */
+/* A run without time for a first labelling has no result. Nor does one in which a signal came,
+ * because stages may have been skipped, whatever its status. */
 static bool run_to_result(dcrf_solver *solver, dcrf_solver_info *info, dcrf_error *error) {
     if (dcrf_solver_run(solver, error) < 0)
         return false;
@@ -388,10 +388,10 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
     bool done = dcrf_solver_new(&solver, p->plan, workspace, &settings, error) >= 0 &&
                 run_to_result(solver, &info, error);
     if (done) {
-        interrupt_limit(workspace, &(time_frame){0}); /* what is left to do is little */
+        interrupt_limit(workspace, &(time_frame){0}); /* little is left to do */
         take_info(&info, found);
         dcrf_solver_labels(solver, found->labels, dcrf_model_variables(p->model), NULL);
-        /* What the LP's bound proves of single pixels, at no further work. */
+        /* What the LP's bound proves about single pixels, at no extra cost. */
         found->proven_share = isnan(found->lower_bound)
                                   ? NAN
                                   : (double)info.proven / (double)dcrf_model_variables(p->model);
@@ -418,8 +418,8 @@ static bool take_unary(const prepared_image *p, dcrf_workspace *workspace, outco
     return true;
 }
 
-/* The time of a method is that of a run by itself, and so begins with the set-up of the image, also
- * where another method has made it. */
+/* A method is timed as if run by itself, so its time includes the set-up of the image, even if
+ * another method did it. */
 static void limit_time(dcrf_workspace *workspace, const solve_choice *choice, double setup_s) {
     const time_frame time = {seconds_now() - setup_s, choice->solver.time_limit_s};
     interrupt_limit(workspace, &time);
@@ -484,7 +484,7 @@ bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solv
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* The size of an array, from the header at the begin of its file. */
+/* The size of an array, from its file header. */
 static bool array_size(const char *path, size_t *elements) {
     cli_problem ignored;
     file_bytes bytes;

@@ -1,8 +1,8 @@
-/* An image of a data set, ready to be solved again and again under changing settings.
+/* An image of a data set, ready to be solved repeatedly under changing settings.
  *
- * What settings need is kept as long as they stay as they are: new weights only are set in the
- * model, whose plan stays; new sigmas make a new plan; superpixels are kept for every size that was
- * asked for. */
+ * What the settings determine is kept for as long as they stay the same: new weights are only
+ * set in the model, whose plan is kept; new sigmas need a new plan; superpixels are kept for
+ * every size that was used. */
 #ifndef DCRF_CLI_DATASET_PREPARED_H
 #define DCRF_CLI_DATASET_PREPARED_H
 
@@ -15,42 +15,43 @@
 
 typedef struct prepared_image prepared_image;
 
-/* How an image is solved, whatever the method. */
+/* How an image is solved, for all methods. */
 typedef struct solve_choice {
-    model_options model;   /* kernels and cliques; its unary options are not looked at */
-    solver_options solver; /* its method and iterations are those of the method, if it has them */
-    bool rounded;          /* the method's own rounding is the result, and nothing is polished */
+    model_options model;   /* kernels and cliques; its unary options are ignored */
+    solver_options solver; /* overridden by the method's own solver and iterations, if it has
+                            * them */
+    bool rounded;          /* the method's own rounding is the result, without polishing */
     size_t band_px;        /* of the scores */
 } solve_choice;
 
-/* The settings that a choice was made from, as a config file has them: without the data set,
- * without threads, which change no result, and without the tables `left_out` (ends with NULL). Of a
- * device it matters only whether it is the CPU, which is not said. NULL when memory is out. */
+/* The settings that a choice was made from, as in a config file: without the data set, without
+ * threads, which do not affect results, and without the tables `left_out` (ends with NULL). Of
+ * the device, only a GPU is mentioned, without its number. NULL if out of memory. */
 json_t *solve_choice_to_json(const option_record *record, const cli_option *const *left_out);
 
 option_parser parse_band; /* size_t: the band of a choice, at most SCORE_BAND_MAX_PX */
 
-/* Where cliques come from: a method of superpixels, or a folder with one map an image. Methods with
- * cliques use mean shift where the options say none. */
+/* The source of cliques: a superpixel method, or a folder with one map per image. Methods with
+ * cliques use mean shift if the options give none. */
 const char *cliques_wanted(const model_options *options);
 bool cliques_are_files(const char *source);
 
-/* Read image, unary energies and truth. A workspace belongs to the thread that calls. */
+/* Read image, unary energies and ground truth. The workspace belongs to the calling thread. */
 bool prepared_new(prepared_image **image, const dataset *data, const dataset_item *item,
                   cli_problem *problem);
 void prepared_free(prepared_image **image);
 
-/* Solve. `energies` may be NULL; else the run is traced, which takes time and may change the
- * labelling. Both are to be freed. */
+/* Solve. `energies` may be NULL; otherwise the run is traced, which takes time and may change
+ * the labelling. The caller frees both results. */
 bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solve_choice *choice,
                     const method_choice *method, outcome *found, curve *energies,
                     cli_problem *problem);
 
-/* The method that takes the most memory, of at least one. */
+/* The method that needs the most memory; the list must not be empty. */
 const method_choice *hungriest_method(const method_list *methods);
 
-/* About how much memory it takes to solve this image by the method, known before it is read; 0
- * where its files cannot tell. */
+/* Approximate memory to solve this image by the method, estimated before it is read; 0 if its
+ * files do not tell. */
 size_t prepared_estimate_bytes(const dataset *data, const dataset_item *item,
                                const method_choice *method);
 

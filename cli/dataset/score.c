@@ -1,15 +1,15 @@
-/* Counting labels against the truth, and what follows from the counts.
+/* Counting labels against the truth, and values derived from the counts.
  *
- * Bands. The distance of a pixel to the nearest one of another truth is taken in two steps. First
- * down the columns: g(x, y) is the distance of pixel (x, y) to the nearest pixel of its column with
- * another truth. Then along its row, for a pixel (x, y) of truth t,
+ * Bands. The distance of a pixel to the nearest one of another truth is computed in two steps.
+ * First along the columns: g(x, y) is the distance of pixel (x, y) to the nearest pixel of its
+ * column with another truth. Then along its row, for a pixel (x, y) of truth t,
  *
  *   d(x, y)^2 = min over x' of (x - x')^2 + (truth(x', y) == t ? g(x', y)^2 : 0),
  *
- * for in column x' the nearest pixel of another truth than t is (x', y) itself, or, where that has
- * truth t, the one that g tells of. From x either way the search ends where x' alone is as far as
- * the best found, at the latest behind the first pixel of another truth. Numbers are integers:
- * nothing is rounded. */
+ * because in column x' the nearest pixel of another truth than t is (x', y) itself, or, if that
+ * has truth t, the one at distance g. In both directions from x, the search ends where x' alone
+ * is as far as the best found, at the latest after the first pixel of another truth. All numbers
+ * are integers, so there is no rounding. */
 #include "dataset/score.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ void score_free(score *s) {
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-/* g of all pixels, that beyond the widest band as one number more than it. */
+/* g of all pixels, clamped to one more than the widest band. */
 static void measure_columns(const int32_t *truth, size_t width, size_t height, size_t band_px,
                             uint8_t *column_px) {
     const uint8_t far_px = (uint8_t)(band_px + 1);
@@ -60,7 +60,7 @@ static void measure_columns(const int32_t *truth, size_t width, size_t height, s
     }
 }
 
-/* The squared distance of pixel x of a row to another truth, or that of `most_px` if it is less. */
+/* The squared distance of pixel x of a row to another truth, at most that of `most_px`. */
 static size_t square_distance(const int32_t *truth, const uint8_t *column_px, size_t width,
                               size_t x, size_t most_px) {
     size_t best = most_px * most_px;
@@ -76,7 +76,7 @@ static size_t square_distance(const int32_t *truth, const uint8_t *column_px, si
     return best;
 }
 
-/* The least band that holds a squared distance. */
+/* The narrowest band that contains a squared distance. */
 static size_t band_of(size_t square) {
     size_t px = 1;
     while (px * px < square)
@@ -86,7 +86,7 @@ static size_t band_of(size_t square) {
 
 static void count_bands(score *s, const uint16_t *labels, const int32_t *truth, size_t width,
                         size_t height, uint8_t *column_px) {
-    /* Pixels by the least band that holds them; the last one is beyond them all. */
+    /* Pixels by the narrowest band that contains them; the last element is beyond all bands. */
     uint64_t pixels[SCORE_BAND_MAX_PX + 2] = {0}, right[SCORE_BAND_MAX_PX + 2] = {0};
     measure_columns(truth, width, height, s->band_px, column_px);
     for (size_t i = 0; i < width * height; i++) {
@@ -106,7 +106,7 @@ static void count_bands(score *s, const uint16_t *labels, const int32_t *truth, 
     }
 }
 
-/* Count pixels for which there is room. */
+/* Count pixels of a pair for which there is room. */
 static void count_pair(score *s, uint16_t truth, uint16_t label, uint64_t pixels) {
     assert(truth < s->classes && label < s->classes);
     confusion_add(&s->pairs, truth, label, pixels);
@@ -122,7 +122,7 @@ static void count_pairs(score *s, const confusion *pairs) {
             count_pair(s, pairs->cells[i].truth, pairs->cells[i].label, pairs->cells[i].pixels);
 }
 
-/* The pairs of an image; false when memory is out. */
+/* The pairs of an image; false if out of memory. */
 static bool list_pairs(const uint16_t *labels, const int32_t *truth, size_t count,
                        confusion *pairs) {
     for (size_t i = 0; i < count;) {
@@ -261,14 +261,14 @@ static json_t *bands_to_json(const uint64_t *counts, size_t band_px) {
 }
 
 json_t *score_to_json(const score *s) {
-    /* Members that are NULL make this NULL, and the others are dropped. */
+    /* If a member is NULL, the result is NULL and the others are released. */
     return json_pack("{s:I, s:o, s:o, s:o}", "classes", (json_int_t)s->classes, "confusion",
                      score_pairs_to_json(s), "band_pixels",
                      bands_to_json(s->band_pixels, s->band_px), "band_right",
                      bands_to_json(s->band_right, s->band_px));
 }
 
-/* A whole number from 0 to `most`. */
+/* An integer from 0 to `most`. */
 static bool take_count(const json_t *json, uint64_t most, uint64_t *count) {
     const json_int_t number = json_integer_value(json);
     if (!json_is_integer(json) || number < 0 || (uint64_t)number > most)
@@ -277,7 +277,7 @@ static bool take_count(const json_t *json, uint64_t most, uint64_t *count) {
     return true;
 }
 
-/* Every pair of classes at most once, and a sum that is a number of JSON again. */
+/* Every pair of classes at most once, and a sum that can be written as JSON again. */
 static bool take_confusion(score *s, const json_t *list) {
     uint64_t left = INT64_MAX;
     if (!json_is_array(list) || !confusion_reserve(&s->pairs, json_array_size(list)))
@@ -298,7 +298,7 @@ static bool take_confusion(score *s, const json_t *list) {
     return true;
 }
 
-/* A band holds the narrower ones, and is held by the image. */
+/* A band contains the narrower ones, and is contained in the image. */
 static bool take_bands(score *s, const json_t *pixels, const json_t *right) {
     const uint64_t most_pixels = score_pixels(s), most_right = sum_of(s, SCORE_RIGHT);
     for (size_t band = 1; band <= s->band_px; band++) {

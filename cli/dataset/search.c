@@ -8,15 +8,15 @@
 #include <string.h>
 
 #define VALUE_DIGITS 4
-/* How far the local search looks first, and where it has settled, as parts of an axis: a tenth
- * still leaves a basin, and a smaller step than 0.005 changes hardly a pixel. */
+/* The first step of the local search, and its convergence tolerance, as fractions of an axis: a
+ * tenth is enough to leave a basin, and steps below 0.005 change hardly a pixel. */
 #define FIRST_STEP 0.1
 #define SETTLED_STEP 0.005
-/* Points may come again, which costs nothing, but not for ever. */
+/* Points may recur, which costs nothing, but this must not go on for ever. */
 #define CALLS_PER_EVALUATION 20
 #define CALLS_AT_LEAST 1000
 #define FRUITLESS_ROUNDS_MAX 3
-/* Fewer points are no curve, more tell nothing new. */
+/* Fewer points do not make a curve; more add nothing. */
 #define SWEEP_POINTS_MIN 4
 #define SWEEP_POINTS_MAX 9
 
@@ -49,7 +49,7 @@ double search_coordinate(const search_axis *axis, double value) {
 typedef struct searching {
     const search *task;
     search_log *log;
-    size_t asked; /* entries of the log that this search has come to */
+    size_t asked; /* entries of the log that this search has reached */
     search_phase phase;
     size_t phase_end; /* number of evaluations at which the phase ends */
     nlopt_opt optimizer;
@@ -71,7 +71,7 @@ static bool evaluate_new(searching *s, const double *values) {
            search_log_add(s->log, &entry, s->problem);
 }
 
-/* The next evaluation: from the log as long as it has one, which then must be of this point. */
+/* The next evaluation: from the log while it has entries, each of which must match this point. */
 static bool answer(searching *s, const double *values) {
     if (s->asked == s->log->count) {
         if (!evaluate_new(s, values))
@@ -90,7 +90,7 @@ static double objective_of(const searching *s, const search_entry *entry) {
     return entry->scores[s->task->space->objective];
 }
 
-/* What NLopt calls. */
+/* The objective function for NLopt. */
 static double ask(unsigned count, const double *coordinates, double *gradient, void *user) {
     searching *s = user;
     double values[SEARCH_AXES_MAX] = {0};
@@ -128,7 +128,7 @@ static bool set_up(searching *s, size_t evaluations) {
                o, (int)fmin((double)evaluations * CALLS_PER_EVALUATION + CALLS_AT_LEAST, 1e9)) > 0;
 }
 
-/* Spend up to so many evaluations on a phase. */
+/* Spend at most this many evaluations on a phase. */
 static bool run_phase(searching *s, search_phase phase, size_t evaluations, size_t round) {
     const search_space *space = s->task->space;
     double point[SEARCH_AXES_MAX], score;
@@ -143,7 +143,7 @@ static bool run_phase(searching *s, search_phase phase, size_t evaluations, size
         nlopt_destroy(s->optimizer);
         return out_of_memory(s->problem, "search");
     }
-    /* Whatever else ends a phase, a plateau or a budget, is a reason for the next one. */
+    /* Any other end of a phase, such as a plateau or the budget, leads to the next one. */
     const nlopt_result result = nlopt_optimize(s->optimizer, point, &score);
     nlopt_destroy(s->optimizer);
     if (result == NLOPT_OUT_OF_MEMORY && !s->failed)
@@ -153,7 +153,7 @@ static bool run_phase(searching *s, search_phase phase, size_t evaluations, size
     return !s->failed;
 }
 
-/* Points along the first axis, at equal steps of its scale: up to a fourth of the budget. */
+/* Points along the first axis, at equal steps on its scale: up to a quarter of the budget. */
 static bool run_sweep(searching *s, size_t budget) {
     const search_space *space = s->task->space;
     const size_t points = budget / 4 < SWEEP_POINTS_MAX ? budget / 4 : SWEEP_POINTS_MAX;

@@ -1,17 +1,17 @@
-/* Look for the parameters with the best score, by NLopt.
+/* Search for the parameters with the best score, with NLopt.
  *
- * The score is taken to be piecewise constant, as counts of pixels are, and dear. A first axis that
- * matters most can be swept by itself before anything else, with the others at the start, which
- * also gives its curve. Then the search goes in rounds: half of what is left of the budget looks
- * over the whole box (DIRECT, locally biased and randomized: Jones et al. 1993, Gablonsky and
- * Kelley 2001), the rest goes on from the best point by quadratic models (BOBYQA: Powell 2009).
- * Where these have settled before the budget is used up, another round begins.
+ * The score is assumed to be piecewise constant, as pixel counts are, and expensive. The first,
+ * most important axis can be swept by itself before anything else, with the others at the start,
+ * which also gives its curve. Then the search proceeds in rounds: half of the remaining budget
+ * explores the whole box (DIRECT, locally biased and randomized: Jones et al. 1993, Gablonsky and
+ * Kelley 2001), the rest refines the best point by quadratic models (BOBYQA: Powell 2009). If these
+ * converge before the budget is used up, another round begins.
  *
- * Coordinates run from 0 to 1 along an axis, on its scale. Values have four digits, or lie on the
- * steps of their axis; a point that comes again is answered from the log and costs nothing.
+ * Coordinates range from 0 to 1 along an axis, on its scale. Values have four digits, or are on the
+ * steps of their axis; a point that recurs is answered from the log at no cost.
  *
- * The same seed asks for the same points in the same order. So a search is resumed by repeating it
- * with the logged answers, and goes on where these end. */
+ * The same seed requests the same points in the same order. So a search is resumed by repeating
+ * it with the logged answers, and continues where these end. */
 #ifndef DCRF_CLI_DATASET_SEARCH_H
 #define DCRF_CLI_DATASET_SEARCH_H
 
@@ -20,7 +20,8 @@
 #include <stddef.h>
 
 #define SEARCH_AXES_MAX 11
-/* A start may leave a value to every image: it then has this one, which is in no bounds. */
+/* A start may leave a value to be chosen per image: it then has this value, which is outside all
+ * bounds. */
 #define SEARCH_AUTOMATIC (-1.0)
 #define SEARCH_SCORES_MAX 4
 
@@ -29,7 +30,7 @@ typedef struct search_axis {
     double low;
     double high;
     bool logarithmic;
-    /* Above 0: whole numbers near low * step_factor^k only. */
+    /* Above 0: only integers near low * step_factor^k. */
     double step_factor;
 } search_axis;
 
@@ -38,8 +39,8 @@ typedef struct search_space {
     size_t axis_count;
     const char *score_names[SEARCH_SCORES_MAX];
     size_t score_count;
-    size_t objective; /* the score that is to be large */
-    bool sweeps;      /* the first axis first */
+    size_t objective; /* index of the score to maximize */
+    bool sweeps;      /* sweep the first axis first */
 } search_space;
 
 typedef enum search_phase { SEARCH_START, SEARCH_SWEEP, SEARCH_GLOBAL, SEARCH_LOCAL } search_phase;
@@ -58,17 +59,17 @@ typedef bool search_evaluate(void *user, const double *values, double *scores,
 
 typedef struct search {
     const search_space *space;
-    double start[SEARCH_AXES_MAX]; /* evaluated first, and as it is */
+    double start[SEARCH_AXES_MAX]; /* evaluated first, without rounding */
     size_t seed;
-    /* Evaluations, from the first one on: a search with a larger budget than before goes on from
-     * where that one ended, so all of them count. Rising. */
+    /* Evaluations, counted from the first one: a search with a larger budget continues where the
+     * earlier one ended, so all its budgets are listed. Increasing. */
     const size_t *budgets;
     size_t budget_count;
     search_evaluate *evaluate;
     void *user;
 } search;
 
-/* Search until the last budget is used up, or nothing new is found to try. What the log holds is
+/* Search until the last budget is used up, or nothing new is found to try. Points in the log are
  * not evaluated again. */
 bool search_run(const search *s, search_log *log, cli_problem *problem);
 

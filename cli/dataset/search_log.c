@@ -64,7 +64,7 @@ static void entry_text(const search_log *log, size_t number, const search_entry 
     snprintf(line + used, LINE_BYTES - used, ",%.*s", CHECK_DIGITS, hash_bytes(line, used).text);
 }
 
-/* A line is read by taking its numbers and writing it again: it is right where that is the same. */
+/* A line is validated by parsing its numbers and writing it again: the text must be the same. */
 static bool entry_from_text(const search_log *log, size_t number, const char *line,
                             search_entry *entry) {
     const search_space *space = log->space;
@@ -107,7 +107,7 @@ static bool remember(search_log *log, const search_entry *entry, cli_problem *pr
     return true;
 }
 
-/* Take whole lines from `text`; *good becomes the bytes that they have. */
+/* Take complete lines from `text`; *good becomes their size in bytes. */
 static bool take_lines(search_log *log, const char *text, size_t size, size_t *good,
                        cli_problem *problem) {
     size_t number = 0;
@@ -170,7 +170,7 @@ static bool write_line(search_log *log, const char *line, cli_problem *problem) 
            cannot_write(log, problem);
 }
 
-/* For appending, without what follows the good lines. */
+/* Open for appending, after truncating what follows the good lines. */
 static bool open_for_adding(search_log *log, size_t good, cli_problem *problem) {
     const int descriptor =
         open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);

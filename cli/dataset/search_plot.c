@@ -7,8 +7,9 @@
 
 #define PERCENT 100.0
 #define DOTS_THAT_ARE_MANY 150
-/* Scores far below the start's are points that drown the unaries: how bad they are matters less
- * than what happens at the top. So much of the height is below the start at most. */
+/* Scores far below the start's belong to points that override the unaries: how bad they are
+ * matters less than what happens at the top. At most this share of the height is below the
+ * start. */
 #define PART_BELOW_START 0.6
 #define LEAST_HEIGHT_PERCENT 0.5
 #define CURVE_POINTS_MAX 16
@@ -30,7 +31,7 @@ static svg_axis score_axis(const search_log *log, double unary) {
     return svg_axis_up(start - below - margin, start + above + margin);
 }
 
-/* Those below the axis stand as small marks on its foot. */
+/* Scores below the axis are small marks at its lower end. */
 static void write_dots(FILE *stream, const search_log *log, const svg_axis *number,
                        const svg_axis *score) {
     const double radius_px = log->count > DOTS_THAT_ARE_MANY ? 2 : 3.5;
@@ -75,7 +76,7 @@ static void write_key(FILE *stream, const svg_axis *number) {
     }
 }
 
-/* A level with its name, at the right end. */
+/* A horizontal line with its name at the right end. */
 static void write_level(FILE *stream, const svg_axis *number, const svg_axis *score, double value,
                         const char *name) {
     const double y_px = svg_place(score, value);
@@ -91,7 +92,7 @@ void search_plot_write(FILE *stream, const search_log *log, double unary_score,
         return;
     svg_axis number = svg_axis_across(0, (double)log->count + 1);
     svg_axis score = score_axis(log, PERCENT * unary_score);
-    score.to_px += 18; /* room for the key */
+    score.to_px += 18; /* room for the legend */
     svg_begin(stream, "Score of every evaluation of the search, and the best so far", true);
     svg_write_ticks(stream, &number, &score, subject);
     write_key(stream, &number);
@@ -115,7 +116,7 @@ static int compare_by_first(const void *a, const void *b) {
     return (one->values[0] > other->values[0]) - (one->values[0] < other->values[0]);
 }
 
-/* The entries of the curve in the order of the axis. Returns how many. */
+/* The entries of the curve in axis order. Returns their number. */
 static size_t sort_curve(const search_log *log, const search_entry **curve) {
     size_t count = 0;
     for (size_t k = 0; k < log->count && count < CURVE_POINTS_MAX; k++)

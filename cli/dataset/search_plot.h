@@ -4,8 +4,8 @@
 
 #include "dataset/search_log.h"
 
-/* An SVG file, with the level of the unaries alone. `subject` says what the score is and of what.
- */
+/* An SVG file, with the level of the unaries alone. `subject` says what the score is and what it
+ * is of. */
 void search_plot_write(FILE *stream, const search_log *log, double unary_score,
                        const char *subject);
 

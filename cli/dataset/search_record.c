@@ -21,7 +21,7 @@ static bool read_record(const char *path, json_t **record, cli_problem *problem)
                                 error.line, error.text);
 }
 
-/* Everything but the budgets, which only `record` has, is the same. */
+/* Is everything the same, except for the budgets, which only `record` has? */
 static bool same_search(const char *path, const json_t *record, json_t *subject,
                         cli_problem *problem) {
     const char *name;
@@ -35,7 +35,7 @@ static bool same_search(const char *path, const json_t *record, json_t *subject,
     return true;
 }
 
-/* The budgets of the record, those below the wanted one, and that. */
+/* The budgets of the record, followed by `budget` if it is larger. */
 static bool take_budgets(const char *path, const json_t *record, size_t budget, json_t *budgets,
                          cli_problem *problem) {
     const json_t *old = json_object_get(record, "budgets");
@@ -74,7 +74,7 @@ bool search_record_claim(const char *path, json_t *subject, bool anew, size_t bu
     json_t *record = NULL, *array = json_array();
     *budgets = NULL;
     bool done = (subject && array) || out_of_memory(problem, path);
-    /* Evaluations of an unknown search belong to none. */
+    /* Evaluations without a record belong to an unknown search. */
     if (done && !anew)
         done = read_record(path, &record, problem) && same_search(path, record, subject, problem);
     done = done && take_budgets(path, record, budget, array, problem);

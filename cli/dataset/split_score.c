@@ -13,14 +13,14 @@ static size_t bytes_of(const split_scorer *s, size_t image) {
     return prepared_estimate_bytes(&s->data, &s->data.items[image], s->method);
 }
 
-/* Half of the machine, shared with the other ranks, which may be on it too. */
+/* Half of the machine's memory, divided among the ranks, which may all be on it. */
 static size_t usual_memory_bytes(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGE_SIZE);
     return pages > 0 && page_bytes > 0 ? (size_t)pages / 2 / ranks_count() * (size_t)page_bytes
                                        : (size_t)1 << 30;
 }
 
-/* All where they fit; else as many as leave half of the memory, and room for the largest. */
+/* All if they fit; otherwise as many as leave half of the memory free, and room for the largest. */
 static void choose_kept(split_scorer *s) {
     const size_t memory_bytes =
         s->workers.memory_bytes > 0 ? s->workers.memory_bytes : usual_memory_bytes();
@@ -78,7 +78,7 @@ void split_scorer_close(split_scorer *scorer) {
 typedef struct scoring {
     split_scorer *scorer;
     const solve_choice *choice;
-    pthread_mutex_t mutex; /* of the total */
+    pthread_mutex_t mutex; /* guards the total */
     score *total;
 } scoring;
 
@@ -94,7 +94,7 @@ static bool solve_and_count(scoring *s, prepared_image *image, dcrf_workspace *w
     return added;
 }
 
-/* An image belongs to one thread at a time, so its place in the list does too. */
+/* An image belongs to one thread at a time, and so does its slot in the list. */
 static workers_verdict score_image(void *user, size_t place, dcrf_workspace *workspace,
                                    cli_problem *problem) {
     scoring *s = user;
@@ -108,7 +108,7 @@ static workers_verdict score_image(void *user, size_t place, dcrf_workspace *wor
     return done ? WORKERS_DONE : workers_failed(WORKERS_STOP);
 }
 
-/* Memory for those that are kept is not asked for again. */
+/* Memory of kept images is not counted again. */
 static size_t image_bytes(void *user, size_t image) {
     const scoring *s = user;
     return s->scorer->kept[image] ? 0 : bytes_of(s->scorer, image);
@@ -140,7 +140,7 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
     if (done && count.interrupted)
         done = workers_was_interrupted(problem, "tune");
     if (done) {
-        /* All values follow from these; pairs of classes are not needed. */
+        /* All values follow from these; the pairs of classes are not needed. */
         ranks_sum(total->of_class, SCORE_CLASS_COUNTS * classes);
         ranks_sum(total->band_pixels, SCORE_BAND_MAX_PX + 1);
         ranks_sum(total->band_right, SCORE_BAND_MAX_PX + 1);
@@ -153,7 +153,7 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
 
 /* ---- the hash ------------------------------------------------------------------------------- */
 
-/* A file that is missing is noticed when it is read. */
+/* A missing file is noticed when it is read. */
 static bool add_hash(json_t *list, const char *file, cli_problem *problem) {
     content_hash hash = {""};
     if (file && !hash_file(file, &hash, problem))

@@ -21,7 +21,7 @@
 #define CURVES "curves"
 #define FAILURES "failures"
 #define CHECKSUM "checksum"
-#define POINTS "time_s, energy, lower_bound" /* of a curve, in that order */
+#define POINTS "time_s, energy, lower_bound" /* of a curve, in this order */
 
 /* ---- folders -------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static bool make_folder(const char *path, cli_problem *problem) {
            failure(problem, path, "cannot be made: %s", strerror(errno));
 }
 
-/* The folder and those it lies in. */
+/* The folder and its parents. */
 static bool make_folders(const char *path, cli_problem *problem) {
     char *outer = strdup(path);
     if (!outer)
@@ -45,7 +45,7 @@ static bool make_folders(const char *path, cli_problem *problem) {
     return done && make_folder(path, problem);
 }
 
-/* FOLDER/PART/NAME ENDING; parts that are empty are left out. */
+/* FOLDER/PART/NAME ENDING; empty parts are left out. */
 static bool path_in(const store *s, const char *part, const char *method, const char *name,
                     const char *ending, char path[PATH_BYTES]) {
     const int length = snprintf(path, PATH_BYTES, "%s/%s%s%s%s%s%s", s->folder, part,
@@ -53,14 +53,14 @@ static bool path_in(const store *s, const char *part, const char *method, const 
     return length > 0 && length < PATH_BYTES;
 }
 
-/* The path of a folder inside the store, which is to be a folder or nothing yet: where a link leads
- * is somebody else's. */
+/* The path of a folder inside the store, which must be a folder or not exist yet: a link may
+ * lead to someone else's folder. */
 static bool check_part(const store *s, const char *part, const char *method, char path[PATH_BYTES],
                        cli_problem *problem) {
     struct stat info;
     if (!path_in(s, part, method, "", "", path))
         return bad_input(problem, s->folder, "is too long");
-    path[strlen(path) - 1] = '\0'; /* a slash, behind which a link is not seen */
+    path[strlen(path) - 1] = '\0'; /* the slash, which would make lstat follow a link */
     return lstat(path, &info) != 0 || S_ISDIR(info.st_mode) ||
            bad_input(problem, path, "is %s where the folder of results should be; remove it",
                      S_ISLNK(info.st_mode) ? "a link" : "a file");
@@ -73,7 +73,7 @@ static bool make_part(const store *s, const char *part, const char *method, cli_
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* NULL where there is none that can be read. */
+/* NULL if there is none that can be read. */
 static json_t *load_json(const char *path) {
     file_bytes bytes;
     cli_problem ignored;
@@ -92,12 +92,12 @@ static bool says(const json_t *root, const char *name, const char *text) {
 
 /* ---- whose folder it is --------------------------------------------------------------------- */
 
-/* The file that says so, and the version of what lies beside it. */
+/* The file that names the owner, and the version of the format. */
 #define MARKER "dcrf-folder.json"
 #define LOCK ".lock"
 #define FOLDER_FORMAT 2
 
-/* Call `visit` for every entry of a folder but "." and ".."; false where it said so. */
+/* Call `visit` for every entry of a folder except "." and ".."; false if it returned false. */
 static bool visit_entries(const char *path, bool (*visit)(const char *path, const char *name)) {
     DIR *folder = opendir(path);
     bool go_on = true;
@@ -109,14 +109,14 @@ static bool visit_entries(const char *path, bool (*visit)(const char *path, cons
     return go_on;
 }
 
-/* What a run may leave that was killed before it wrote the marker. */
+/* Files that a run can leave if it is killed before it writes the marker. */
 static bool is_from_the_begin(const char *path, const char *name) {
     (void)path;
     return strcmp(name, LOCK) == 0 || temporary_is_name(name);
 }
 
-/* Does the folder belong to the command `owner`, or to none? Nothing is written: other folders stay
- * unchanged. */
+/* Does the folder belong to the command `owner`, or to none? Nothing is written: other folders
+ * stay unchanged. */
 static bool check_owner(const store *s, const char *owner, bool *is_marked, cli_problem *problem) {
     char path[PATH_BYTES];
     if (!path_in(s, "", "", MARKER, "", path))
@@ -161,7 +161,7 @@ static bool check_parts(const store *s, cli_problem *problem) {
     return done;
 }
 
-/* Remove what runs left that were killed while they wrote. */
+/* Remove files left by runs that were killed while writing. */
 static bool remove_temporary(const char *path, const char *name) {
     char inner[PATH_BYTES];
     struct stat info;
@@ -181,7 +181,7 @@ static bool remove_temporaries_of_method(const char *path, const char *name) {
     return true;
 }
 
-/* In the folders that hold results, and in no other. */
+/* Only in the folders that hold results. */
 static void remove_temporaries(const store *s) {
     char path[PATH_BYTES];
     visit_entries(s->folder, remove_temporary);
@@ -192,8 +192,8 @@ static void remove_temporaries(const store *s) {
         }
 }
 
-/* The lock goes away with the process, however it ends. A file system without locks has to do
- * without. */
+/* The lock is released with the process, however it ends. On a file system without locks there
+ * is none. */
 static bool take_lock(store *s, cli_problem *problem) {
     char path[PATH_BYTES];
     if (!path_in(s, "", "", LOCK, "", path))
@@ -248,7 +248,7 @@ char *store_labels_file(const store *s, const char *method, const char *name) {
 
 /* ---- JSON with a key ------------------------------------------------------------------------ */
 
-/* A hash of all but itself: numbers and names, not how they are written. */
+/* A hash of everything but itself: of numbers and names, not of their formatting. */
 static bool checksum_of(const json_t *root, content_hash *checksum) {
     json_t *rest = json_copy((json_t *)root);
     if (rest)
@@ -261,7 +261,7 @@ static bool checksum_of(const json_t *root, content_hash *checksum) {
     return text != NULL;
 }
 
-/* NULL when memory is out; `root` is taken. */
+/* NULL if out of memory; takes ownership of `root`. */
 static json_t *with_checksum(json_t *root) {
     content_hash checksum;
     if (root && checksum_of(root, &checksum))
@@ -270,7 +270,7 @@ static json_t *with_checksum(json_t *root) {
     return NULL;
 }
 
-/* What was stored, NULL where it is not there or not as it was written. */
+/* The stored object; NULL if it is missing or was modified. */
 static json_t *load_part(const store *s, const char *part, const char *method, const char *name) {
     char path[PATH_BYTES];
     content_hash checksum;
@@ -318,7 +318,7 @@ static bool encode_labels(const outcome *o, const palette *colours, const char *
     return done;
 }
 
-/* The labels are put in place first: the JSON vouches for them. */
+/* The labels are put in place first: the JSON attests to them. */
 static bool write_result(const char *labels_file, const encoded *png, const char *json_file,
                          json_t *root, cli_problem *problem) {
     cli_outputs outputs = {.place = OUTPUT_IN_STORE};

@@ -1,8 +1,8 @@
 /* Gathering.
  *
- * Results are read in the order of the images and summed in it, so that the sums do not depend on
- * who computed what, and when. Methods are compared on the same images: one that lacks any result
- * counts for none of them and is listed as a failure. */
+ * Results are read and summed in the order of the images, so that the sums do not depend on who
+ * computed what, and when. Methods are compared on the same images: an image that lacks any
+ * result counts for no method and is listed as a failure. */
 #include "dataset/summary.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double changed_share_of(const outcome *o) {
     return (double)o->changed / ((double)o->width * (double)o->height);
 }
 
-/* Sums for now; the means are taken at the end. False when memory is out. */
+/* Sums for now; they become means at the end. False if out of memory. */
 static bool add_outcome(summary_row *row, const outcome *o) {
     row->images++;
     row->energy += o->energy.total;
@@ -47,7 +47,7 @@ static void take_means(summary_row *row) {
         *sums[i] /= images;
 }
 
-/* Does a result count what the summary counts? */
+/* Are a result's counts compatible with the summary's? */
 static bool fits(const summary *found, const score *counts) {
     const size_t classes = found->data->has_truth ? found->data->labels : 0;
     return counts->classes == classes && (classes == 0 || counts->band_px == found->band_px);
@@ -65,7 +65,7 @@ static bool read_outcomes(const summary *found, const store *results, const char
     return true;
 }
 
-/* False when memory is out. */
+/* False if out of memory. */
 static bool gather_image(summary *found, const store *results, size_t index) {
     const char *image = found->data->items[index].name;
     char *message = store_get_failure(results, image);

@@ -5,8 +5,8 @@
 
 #include "dataset/summary.h"
 
-/* Write all of them, or none. `pictures` images are shown with their labels, and curves are those
- * of the first `curves` images. */
+/* Write all of them, or none. `pictures` images are shown with their labels, and curves are
+ * those of the first `curves` images. */
 bool summary_write_all(const store *results, const method_list *methods, const summary *found,
                        size_t pictures, size_t curves, cli_problem *problem);
 

@@ -3,12 +3,12 @@
  *   {"dataset", "split", "images", "labels", "classes", "band_px", "settings",
  *    "methods": [{"method", "images", "energy", "energy_rounded", "lower_bound", "relative_gap",
  *                 "iterations", "constant", "changed_share", "pixel_accuracy",
- * "mean_class_accuracy", "mean_iou", "band_accuracy": [...], "class_accuracy": [...], "iou": [...],
- *                 "confusion": [[...], ...]}],
+ *                 "mean_class_accuracy", "mean_iou", "band_accuracy": [...],
+ *                 "class_accuracy": [...], "iou": [...], "confusion": [[...], ...]}],
  *    "failures": [{"image", "message"}]}
  *
- * Bands are from 1 pixel on; the confusion has the truth by rows and the labels by columns. With
- * more than MATRIX_CLASSES_MAX classes it is [[truth, label, pixels], ...] without the zeros. */
+ * Bands start at 1 pixel; the confusion has the truth in rows and the labels in columns. With
+ * more than MATRIX_CLASSES_MAX classes it is [[truth, label, pixels], ...] without zeros. */
 #include "dataset/summary.h"
 
 #include "io/json.h"
@@ -16,7 +16,7 @@
 
 #define MATRIX_CLASSES_MAX 256
 
-/* Append, and tell whether that went well; `value` may be NULL. */
+/* Append, and return whether that succeeded; `value` may be NULL. */
 static bool append(json_t *array, json_t *value) {
     return array && json_array_append_new(array, value) == 0;
 }
@@ -29,7 +29,7 @@ static json_t *finished(json_t *array, bool whole) {
     return array;
 }
 
-/* Numbers of `first` to `last`. */
+/* The values from `first` to `last`. */
 static json_t *values_to_json(const score *counts, double (*value)(const score *, size_t),
                               size_t first, size_t last) {
     json_t *array = json_array();

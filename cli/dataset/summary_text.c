@@ -1,5 +1,5 @@
 /* The summary as CSV and Markdown: for programs with all digits and fractions from 0 to 1, for
- * people with two digits and percents. */
+ * people with two digits and percentages. */
 #include "dataset/summary.h"
 
 #include "printable.h"
@@ -9,10 +9,10 @@
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
-/* Longer than any name of a file or a class that is shown. */
+/* Longer than any displayed name of a file or a class. */
 #define SHOWN_BYTES 2048
 
-/* A field, between quotes where its text needs them. */
+/* A field, quoted if its text needs it. */
 static void write_field(FILE *stream, const char *prefix, const char *name) {
     char shown[SHOWN_BYTES];
     const char *text = printable(name, shown, sizeof shown);
@@ -88,7 +88,7 @@ void summary_write_times(FILE *stream, const summary *found) {
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* Text as text: what means something in Markdown or ends a cell is escaped. */
+/* Text, with characters escaped that have a meaning in Markdown or end a cell. */
 static void write_words(FILE *stream, const char *words) {
     char shown[SHOWN_BYTES];
     for (const char *text = printable(words, shown, sizeof shown); *text; text++)

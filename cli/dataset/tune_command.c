@@ -20,10 +20,10 @@
 
 typedef struct tune_options {
     method_choice method;
-    int objective; /* of TUNE_ACCURACY and so on */
+    int objective; /* TUNE_ACCURACY etc. */
     size_t budget;
     const char *split;
-    const char *held_out; /* NULL: the usual one, if there is one */
+    const char *held_out; /* NULL: the default one, if it exists */
     parameter_list parameters;
     size_t band_px;
     bool rounded;
@@ -94,7 +94,7 @@ static json_t *axes_to_json(const search_space *space, const double *start) {
     return list;
 }
 
-/* All that the course of the search depends on. */
+/* Everything that determines the course of the search. */
 static json_t *describe_search(const tune_settings *settings, const search *task,
                                const content_hash *data) {
     const tune_options *tune = &settings->tune;
@@ -119,7 +119,7 @@ typedef struct tuning {
     search_log log;
 } tuning;
 
-/* Unaries, start and best on both splits. What the log knows is not evaluated again. */
+/* Unaries, start and best on both splits. What is in the log is not evaluated again. */
 static bool compare(tuning *t, tune_results *results, cli_problem *problem) {
     const search_entry *start = &t->log.entries[0], *best = search_log_best(&t->log);
     results->tuned.split = t->settings->tune.split;
@@ -159,8 +159,8 @@ static bool finish(tuning *t, const json_t *subject, cli_problem *problem) {
     return done;
 }
 
-/* Make the folder this search's own, or go on with it. One in which nothing was evaluated is free
- * for any search. */
+/* Claim the folder for this search, or continue the search in it. A folder without evaluations
+ * is free for any search. */
 static bool claim(tuning *t, json_t *subject, size_t **budgets, cli_problem *problem) {
     char *record = store_file(&t->folder, "search.json"), *log = store_file(&t->folder, "log.csv");
     const bool anew = log && search_log_is_empty(log);
@@ -241,7 +241,7 @@ static const char *find_held_out(const tune_settings *settings) {
                : NULL;
 }
 
-/* The axes, the start on them, and what the evaluations need but for the images. */
+/* The axes, the start, and what the evaluations need besides the images. */
 static bool plan_search(const tune_settings *settings, tuning *t, cli_problem *problem) {
     double wanted[SEARCH_AXES_MAX] = {0};
     *t = (tuning){

@@ -16,7 +16,7 @@ static const search_space *space_of(const tune_results *r) {
     return r->log->space;
 }
 
-/* Is the best setting better than the start on this split, by the score that was tuned? */
+/* Is the best setting better than the start on this split, by the tuned score? */
 static bool is_better(const tune_results *r, const tune_scores *scores) {
     const size_t objective = space_of(r)->objective;
     return scores->best[objective] > scores->start[objective];
@@ -32,8 +32,7 @@ static void print_row(FILE *stream, const tune_results *r, const char *form, con
     fputc('\n', stream);
 }
 
-/* The best setting against the unaries alone, on images that were not tuned on where there are
- * any. */
+/* The best setting compared with the unaries alone, on held-out images if there are any. */
 static void print_gain(FILE *stream, const tune_results *r) {
     const size_t objective = space_of(r)->objective;
     const tune_scores *scores = r->held_out.split ? &r->held_out : &r->tuned;
@@ -62,7 +61,7 @@ static void print_verdict(FILE *stream, const tune_results *r) {
                 r->held_out.split, objective, r->tuned.split);
 }
 
-/* "--spatial 3,1.5 --bilateral 80,13,5", with what else the best setting has. */
+/* "--spatial 3,1.5 --bilateral 80,13,5", and the other options of the best setting. */
 static void print_arguments(FILE *stream, json_t *settings) {
     const char *name;
     json_t *value;

@@ -1,4 +1,4 @@
-/* What tuning ends with: a config file, a page of text and the plot. */
+/* The results of tuning: a config file, a page of text and the plot. */
 #ifndef DCRF_CLI_DATASET_TUNE_RESULTS_H
 #define DCRF_CLI_DATASET_TUNE_RESULTS_H
 
@@ -24,14 +24,14 @@ typedef struct tune_results {
     model_options start;
     model_options best;
     size_t band_px;
-    tune_scores tuned;    /* the split that was tuned on */
-    tune_scores held_out; /* one that was not */
+    tune_scores tuned;    /* on the split used for tuning */
+    tune_scores held_out; /* on another split */
 } tune_results;
 
-/* Write best.json, tune.md and search.svg. `subject` is what the search is of. */
+/* Write best.json, tune.md and search.svg. `subject` describes the search. */
 bool tune_results_write(const tune_results *results, const json_t *subject, cli_problem *problem);
 
-/* The table and what it says, on the standard output. */
+/* Print the table and its conclusion to standard output. */
 void tune_results_print(FILE *stream, const tune_results *results);
 
 #endif

@@ -14,7 +14,7 @@ const char *const tune_score_titles[TUNE_SCORES] = {"accuracy", "mean IoU", "ban
 /* ---- together ------------------------------------------------------------------------------- */
 
 typedef struct order {
-    size_t split;  /* TUNE_SPLITS: it is over */
+    size_t split;  /* TUNE_SPLITS: the end */
     bool is_unary; /* no method, only the unaries */
     double values[SEARCH_AXES_MAX];
 } order;
@@ -60,7 +60,7 @@ bool tuner_score(tuner *t, size_t split, const double *values, double *scores,
 }
 
 bool tuner_score_unaries(tuner *t, size_t split, double *scores, cli_problem *problem) {
-    /* Any parameters will do: a unary minimum has none. */
+    /* Any parameters will do: the unary minimum does not depend on them. */
     const order given = order_for(t, split, t->log->entries[0].values, true);
     return order_all(t, &given, scores, problem);
 }

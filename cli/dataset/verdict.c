@@ -1,14 +1,14 @@
-/* Who won: the sentence that a person looks for in a table of scores.
+/* The verdict: the sentence that a person looks for in a table of scores.
  *
- * The unaries are the measure, because they are what the user has without any of this. Methods are
- * compared by their mean IoU, as far as two digits of percent show. */
+ * The unaries are the baseline, because that is what the user has without any of this. Methods
+ * are compared by their mean IoU, to two decimals of a percentage. */
 #include "dataset/summary.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN_UNITS 1e4 /* two digits of percent */
+#define SHOWN_UNITS 1e4 /* two decimals of a percentage */
 
 static double shown_iou(const summary_row *row) {
     return round(SHOWN_UNITS * score_mean_iou(&row->counts)) / SHOWN_UNITS;

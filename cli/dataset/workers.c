@@ -1,5 +1,5 @@
-/* The main thread deals images out to worker threads, one to each that is free, and does nothing
- * else: so it can always answer other ranks, and draw. */
+/* The main thread only hands out images to free worker threads, so that it can always answer
+ * other ranks, and draw. */
 #include "dataset/workers.h"
 
 #include "clock.h"
@@ -49,8 +49,8 @@ bool workers_was_interrupted(cli_problem *problem, const char *subject) {
 
 typedef struct workers {
     const workers_task *task;
-    size_t threads;      /* of a workspace */
-    size_t jobs;         /* workers at most */
+    size_t threads;      /* per workspace */
+    size_t jobs;         /* the most workers */
     size_t memory_bytes; /* 0: no limit */
     pthread_t *workers;
     pthread_mutex_t mutex;
@@ -59,10 +59,10 @@ typedef struct workers {
     bool dealt; /* the next image waits for a worker */
     size_t image;
     size_t image_bytes;
-    size_t started; /* workers, each when there is an image for it */
+    size_t started; /* workers, each started when there is an image for it */
     size_t placed;  /* workers that have chosen their device */
-    size_t idle;    /* that wait for an image */
-    size_t alive;   /* that have not ended */
+    size_t idle;    /* waiting for an image */
+    size_t alive;   /* not ended yet */
     bool no_more;   /* workers may end */
     size_t bytes_in_flight;
     size_t done;
@@ -86,9 +86,9 @@ static void take_verdict(workers *c, workers_verdict verdict, const cli_problem 
 
 /* ---- a worker ------------------------------------------------------------------------------- */
 
-/* Give back the bytes of the image before, and wait for another one; false: there are no more. Both
- * at once: a dealer that saw room and no idle worker would start one more, with a workspace of its
- * own. */
+/* Release the bytes of the previous image, and wait for another one; false: there are no more.
+ * Both in one step: a dealer that saw room but no idle worker would start one more, with its own
+ * workspace. */
 static bool take_image(workers *c, size_t *image, size_t *bytes) {
     pthread_mutex_lock(&c->mutex);
     c->bytes_in_flight -= *bytes;
@@ -113,7 +113,7 @@ static void tell_verdict(workers *c, workers_verdict verdict, const cli_problem 
 }
 
 /* Images that stay with a rank keep their plans, which are on the device of the worker that made
- * them and may meet another one: those workers all have the same device. */
+ * them and may be used by another worker: so these workers all have the same device. */
 static bool start_workspace(workers *c, dcrf_workspace **workspace, cli_problem *problem) {
     const workers_task *task = c->task;
     if (task->deal == WORKERS_DEAL_FIXED)
@@ -147,9 +147,9 @@ static void *work(void *given) {
 
 typedef struct dealer {
     workers *workers;
-    ranks_counters *counter; /* NULL: the deal is fixed */
-    size_t next;             /* of a fixed deal */
-    size_t position;         /* how far all ranks are, as far as is known */
+    ranks_counters *counter; /* NULL: a fixed deal */
+    size_t next;             /* in a fixed deal */
+    size_t position;         /* the progress of all ranks, as far as known */
     terminal_line line;
 } dealer;
 
@@ -174,7 +174,8 @@ static void draw(dealer *d) {
     terminal_line_draw(&d->line, text);
 }
 
-/* Wait until something changes; meanwhile draw, and serve other ranks. Called with the mutex. */
+/* Wait until something changes; meanwhile draw, and serve other ranks. Called with the mutex
+ * held. */
 static void look_around(dealer *d) {
     struct timespec until;
     if (terminal_line_due(&d->line))
@@ -191,7 +192,7 @@ static bool may_go_on(const workers *c) {
     return !c->stopped && !interrupt_came();
 }
 
-/* The next image of this rank; false: there is none. */
+/* The next image of this rank; false: none. */
 static bool next_image(dealer *d, size_t *image) {
     if (d->counter) {
         *image = (size_t)ranks_counters_add(d->counter, 0, 1);
@@ -203,7 +204,7 @@ static bool next_image(dealer *d, size_t *image) {
     return *image < d->workers->task->count;
 }
 
-/* Wait until the image fits beside those in flight. */
+/* Wait until the image fits besides those in progress. */
 static void make_room(dealer *d, size_t bytes) {
     const workers *c = d->workers;
     while (may_go_on(c) && c->memory_bytes > 0 && c->bytes_in_flight > 0 &&
@@ -211,8 +212,8 @@ static void make_room(dealer *d, size_t bytes) {
         look_around(d);
 }
 
-/* Workers begin when they are needed, for what they have used of their workspaces stays with them:
- * where memory allows but one image at a time, one worker does them all. */
+/* Workers are started when needed, because they keep their workspaces' memory: if memory allows
+ * only one image at a time, one worker does them all. */
 static void call_worker(workers *c) {
     if (c->idle > 0 || c->started == c->jobs)
         return;
@@ -220,7 +221,7 @@ static void call_worker(workers *c) {
         c->started++;
         c->alive++;
     } else if (c->started > 0) {
-        c->jobs = c->started; /* fewer have to do */
+        c->jobs = c->started; /* continue with fewer */
     } else {
         cli_problem problem;
         failure(&problem, "--jobs", "no thread can be started");
@@ -271,7 +272,7 @@ static void deal_all(dealer *d) {
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Cores that this process may use, counted once: tuning runs a workers for every evaluation. */
+/* Cores that this process may use, counted once: tuning runs workers for every evaluation. */
 static size_t cores(void) {
     static size_t count;
     dcrf_workspace *workspace = NULL;
@@ -322,8 +323,8 @@ bool workers_run(const workers_options *options, const workers_task *task, worke
     terminal_line_wipe(&d.line);
     pthread_cond_destroy(&c.changed);
     pthread_mutex_destroy(&c.mutex);
-    /* From here on ranks wait for each other, even if all were told to end: none cuts off what
-     * others are finishing. If one is dead, the launcher that told the others to end will kill
+    /* From here on ranks wait for each other, even if all were told to stop: none cuts off what
+     * others are finishing. If one is dead, the launcher that told the others to stop will kill
      * them. */
     if (d.counter)
         ranks_counters_free(d.counter);
