@@ -9,13 +9,12 @@
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* `bytes` is a positive multiple of the alignment, which is a power of two. NULL when out of
- * memory. */
+/* `bytes` is a positive multiple of the alignment, a power of two. NULL when out of memory. */
 void *dcrf_platform_allocate(size_t alignment, size_t bytes);
 void dcrf_platform_free(void *memory);
 
 #if defined(__linux__)
-/* Request huge pages; or let the system reclaim whole huge pages until they are next written. */
+/* Request huge pages; or let the system reclaim pages until they are next written. */
 #define DCRF_HAS_HUGE_PAGES
 void dcrf_prefer_huge_pages(void *memory, size_t bytes);
 void dcrf_lend_pages(void *memory, size_t bytes);

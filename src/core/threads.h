@@ -43,16 +43,14 @@ typedef void (*dcrf_pool_observer)(void *user, const struct dcrf_chunk *chunk);
 void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user);
 
 /* Run task over 0 .. count - 1 in chunks of `grain` > 0. If the pool is NULL or was inherited
- * through fork(), the loop runs in the calling thread. One loop at a time: the pool belongs to one
- * caller. */
+ * through fork(), the loop runs in the calling thread. One loop at a time, from one caller. */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
 
 /* memcpy, and memset to zero, by all threads. */
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes);
 
-/* The sum of task over all chunks, added up in index order. The chunk size depends on count
- * alone. */
+/* The sum of task over all chunks, in index order. The chunk size depends on count alone. */
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);
 
 /* The same for `width` sums, at most DCRF_MOST_SUMS; totals is overwritten. */

@@ -135,10 +135,10 @@ struct dcrf_view_of_bins {
  *
  *   m = message - diagonal q
  *   s = damping logits + (1 - damping) (extra - unary - factor m)
- *   next = softmax(s), its padding zero; it may be q.
+ *   next = softmax(s), its padding zero; `next` may be q.
  *
  * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one per row, or NULL;
- * extra: a block, or NULL. The sums are over all rows:
+ * extra: rows like `unary`, or NULL. The sums are over all rows:
  *
  *   energy    sum_i q_i unary_i + m_i (all_factor + same_label_factor q_i)
  *   change    sum_i |next_i - q_i|
@@ -179,8 +179,7 @@ struct dcrf_shared_softmax {
     size_t plane_step, eight_step;
     const float *message; /* NULL: zero */
     float *total;         /* output: the sum of each row's messages; or NULL */
-    bool has_total; /* total is input instead: the last label's message is what the others leave of
-                     * it */
+    bool has_total; /* total is input: the last label's message is what the others leave of it */
     const float *rest, *rest_top;
     float *shift, *scale;
     float *q;
@@ -256,8 +255,7 @@ struct dcrf_dsp {
     /* out[r] = ln sum_i exp(sign rows[r * labels + i]) for r < count, of finite numbers; the error
      * is a few double-precision roundings of the largest of them. */
     void (*log_sums)(const float *rows, size_t labels, size_t count, double sign, double *out);
-    /* The smallest of the first `labels` numbers of each row, and its index: the first of
-     * equals. */
+    /* The smallest of the first `labels` numbers of a row, and its index: the first of equals. */
     void (*smallest)(const float *rows, size_t labels, size_t stride, size_t count, float *values,
                      uint16_t *places);
     /* Sums over the pixels in a window; the same bits from all instruction sets. */

@@ -161,8 +161,7 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
             rank[i] -= smaller;
             rank[j] += 1 + smaller;
         }
-    /* Return to the hyperplane by adjusting the coordinates with the largest (or smallest)
-     * difference. */
+    /* Return to the hyperplane: adjust the coordinates with the extreme differences. */
     for (size_t i = 0; i <= d; i++) {
         rank[i] += excess;
         const long_integers below = rank[i] < 0, beyond = rank[i] >= all;

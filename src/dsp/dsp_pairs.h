@@ -211,8 +211,7 @@ static void NAME(transpose)(const REAL *kernel, REAL *transposed) {
         }
 }
 
-/* The sum over each of PAIR_LANES vectors, as one vector: the same steps, adding the two
- * results. */
+/* The sums over PAIR_LANES vectors, as one vector: the same steps, adding the two results. */
 INLINE VECTOR NAME(totals)(const VECTOR *of) {
     VECTOR row[PAIR_LANES];
 #pragma GCC unroll 16

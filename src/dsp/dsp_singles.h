@@ -69,8 +69,7 @@ INLINE void slice_singles(const struct dcrf_runs *given, size_t begin, size_t en
     }
 }
 
-/* With the corner count of a simplex in five dimensions, of positions and colours, as a
- * constant. */
+/* With the corner count in five dimensions (positions and colours) as a constant. */
 INLINE void splat_singles(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
                           size_t tail) {
     if (runs->corners == RUN_CORNERS)

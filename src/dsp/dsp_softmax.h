@@ -22,8 +22,7 @@ INLINE tail_vector total_everywhere(tail_vector v) {
 }
 
 /* Rows processed together; rows whose sums are added up in floats; prefetch distance in rows. The
- * hardware prefetches streams by itself, but not across pages, and three streams fill these
- * quickly. */
+ * hardware prefetches streams by itself, but not across pages, which three streams soon fill. */
 #define SOFTMAX_ROWS 4
 #define SUMMED_ROWS 8
 #define SOFTMAX_AHEAD 16

@@ -18,8 +18,7 @@ enum dcrf_colour_space { DCRF_COLOUR_LUV, DCRF_COLOUR_LAB };
 #define DCRF_COLOUR_STEPS 64
 #define DCRF_COLOUR_MOST 256
 
-/* An image plane by plane, rows `stride` floats apart; slices of a volume are stacked
- * vertically. */
+/* An image plane by plane, rows `stride` floats apart; slices of a volume below each other. */
 struct dcrf_colours {
     size_t width, height, depth, stride;
     float *plane[3]; /* L, u, v or L, a, b */

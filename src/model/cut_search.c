@@ -133,8 +133,7 @@ static size_t choose_column(const struct program *p, bool is_stuck) {
     return best;
 }
 
-/* The row that limits the move along a column, and how far the move goes. Ties go to the largest
- * pivot. */
+/* The row that limits the move along a column, and how far it goes. Ties: the largest pivot. */
 static size_t choose_row(const struct program *p, size_t column, bool is_stuck, double *step) {
     size_t best = p->rows;
     *step = INFINITY;

@@ -38,8 +38,7 @@ struct dcrf_cuts {
 
 /* `sets` has a row of `labels` bytes per cut, 1 for the labels that it holds. Sets of more than
  * half of the labels are replaced by their complements, equal ones are merged, and those that have
- * no length or separate no pair are dropped. `order`: the labels by their places, or NULL for 0, 1,
- * ... */
+ * no length or separate no pair are dropped. `order`: the labels by place, or NULL for 0, 1, ... */
 dcrf_status dcrf_cuts_new(struct dcrf_cuts **cuts, size_t labels, size_t count, const uint8_t *sets,
                           const double *lengths, const uint16_t *order, dcrf_error *error);
 void dcrf_cuts_free(struct dcrf_cuts **cuts);

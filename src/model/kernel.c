@@ -143,7 +143,7 @@ void dcrf_features_clear(struct dcrf_features *features) {
     features->channel = NULL;
 }
 
-/* Feature i from its coordinate or channel; it increases with it. */
+/* Feature i from its coordinate or channel, monotonically increasing. */
 static inline float feature(const struct dcrf_features *features, size_t i, double value) {
     const size_t axes = features->axes;
     if (features->is_single)

@@ -52,16 +52,14 @@ void dcrf_features_clear(struct dcrf_features *features);
 /* The feature vector of one variable: `dimension` floats. */
 void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row);
 
-/* The feature vectors of `count` variables from `begin` on, plane by plane, `plane` floats
- * apart. */
+/* Feature vectors of `count` variables from `begin` on, in planes `plane` floats apart. */
 void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
                           float *planes, size_t plane);
 
 /* The least and the largest value of each feature; for channels of bytes only bounds on them. */
 void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest);
 
-/* Feature i of a variable as the caller gave it, not rounded, and the factor that it is multiplied
- * by. */
+/* Feature i of a variable as the caller gave it, not rounded, and its factor. */
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i);
 double dcrf_features_factor(const struct dcrf_features *features, size_t i);
 

@@ -190,8 +190,7 @@ dcrf_status dcrf_model_check_kernel(const dcrf_model *model, size_t kernel, dcrf
     return DCRF_OK;
 }
 
-/* If the product overflows, or underflows to zero, the model would change: then the matrix stays a
- * matrix. */
+/* If the product overflows, or underflows to zero, it would be another model: keep the matrix. */
 void dcrf_model_kernel_weigh(struct dcrf_model_kernel *kernel, double given_weight) {
     const double product = given_weight * kernel->potts_factor;
     const bool is_potts =

@@ -81,8 +81,7 @@ bool dcrf_model_has_distances(const dcrf_model *model);
 /* The largest entry of a kernel's compatibility; 1 for Potts. */
 double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel);
 
-/* The labels in the order in which a kernel's cuts are one run each; NULL if no kernel has such
- * cuts. */
+/* The labels in an order in which a kernel's cuts are one run each; NULL if there is none. */
 const uint16_t *dcrf_model_order(const dcrf_model *model);
 
 /* The matrix that all kernels with a weight share as a distance; NULL: Potts. The error says that

@@ -336,8 +336,7 @@ static struct run_sums add_up(const struct sample *s) {
     return all;
 }
 
-/* ln X at a power k that need not be an integer: the cubic through the four temperatures around
- * it. */
+/* ln X at a fractional power k: the cubic through the four temperatures around it. */
 static double log_expected_at(const double log_expected[TEMPERATURES], double power) {
     const double place = fmin(fmax(power - LOWEST_POWER, 0), TEMPERATURES - 1);
     const double first = fmin(fmax(floor(place) - 1, 0), TEMPERATURES - 4);

@@ -174,8 +174,7 @@ static double mean_log_sum(const sample *s, double unit) {
     return total / (double)count;
 }
 
-/* Energies that were scaled and rounded: is there a unit for which exp(-unit x) sums to 1
- * everywhere? */
+/* Energies that were scaled and rounded: does exp(-unit x) sum to 1 everywhere for some unit? */
 static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits) {
     double low = 1e-4, high = 1;
     if (traits->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
