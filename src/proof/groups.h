@@ -11,7 +11,7 @@ struct dcrf_groups {
     double epsilon;              /* of the clipped line, in units of y */
     float *y;                    /* variables x labels: marginals of the relaxation */
     uint8_t *value;              /* y rounded to steps and clamped */
-    uint8_t *member;             /* of the group in hand */
+    uint8_t *member;             /* 1: in the current group */
     bool is_free;                /* do not clamp the values to separate the labels of x */
     double *pairs;               /* pairwise energy of x, one number per variable */
     double *reduced;             /* variables x labels: reduced costs of the members */

@@ -68,7 +68,7 @@ void dcrf_knowledge_keep_result(struct dcrf_knowledge *known);
 dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
                                dcrf_error *error);
 
-/* Decide the variables that have one possible label left, or are marked (may be NULL), in a new
+/* Decide the variables that are marked (NULL: none) or have one possible label left, in a new
  * round. */
 dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
                                   dcrf_error *error);

@@ -230,7 +230,7 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
 }
 
 dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
-    if (run->known->distance) { /* groups are for Potts */
+    if (run->known->distance) { /* groups require Potts */
         const dcrf_status excluded = exclude_by_gap(run, error);
         *by_gap = count_single(run->known);
         return excluded;
