@@ -22,7 +22,7 @@ struct dcrf_columns {
     size_t group_count;
     struct dcrf_column_group *groups;
     size_t *group_of; /* per kernel; DCRF_NO_GROUP if its weight is zero */
-    size_t most;      /* columns in the largest group */
+    size_t most;      /* largest number of columns of a group, but at least that of labels */
 };
 
 #define DCRF_NO_GROUP SIZE_MAX

@@ -1,8 +1,8 @@
 /* Derivatives with respect to the sigmas of a lattice's channels, by finite differences of
  * operators:
  *
- *   dL/dln sigma = sum_{a != b} A_ab dK_ab/dln sigma,   dK/dln sigma = (K(sigma r) - K(sigma / r))
- * / (2 ln r).
+ *   dL/dln sigma = sum_{a != b} A_ab dK_ab/dln sigma,
+ *   dK/dln sigma = (K(sigma r) - K(sigma / r)) / (2 ln r).
  *
  * A lattice is not a Gaussian: with its values k_ab, the formula dk_ab = k_ab (f_a - f_b)^2 dln
  * sigma gave a tenth of the true derivative with respect to a colour's sigma on a drawn photograph
