@@ -95,8 +95,8 @@ struct dcrf_operator_methods {
                         dcrf_operator **out, dcrf_error *error);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
-    /* Fix the global factor of an operator that is correct only up to one. Called before use unless
-     * the kernel is normalized, which cancels the factor. NULL: no-op. */
+    /* Set the overall factor of an operator that is otherwise correct only up to a factor. Called
+     * before use unless the kernel is normalized, which cancels the factor. NULL: no-op. */
     dcrf_status (*calibrate)(dcrf_operator *op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error);
     /* Apply the normalization; called once, before use. Either the operator normalizes itself, or

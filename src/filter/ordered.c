@@ -35,7 +35,7 @@ static size_t count_by_halves(const float *levels, size_t count, float value) {
     return (size_t)(base - levels) + (count == 1 && *base <= value);
 }
 
-/* The same without a search for evenly spaced levels, the usual case. */
+/* For the same lookup: evenly spaced levels, the usual case, need no search. */
 struct ruler {
     const float *levels;
     size_t count;

@@ -12,17 +12,17 @@ struct dcrf_plan_kernel {
 };
 
 struct dcrf_plan {
-    const dcrf_model *model; /* held */
+    const dcrf_model *model; /* a reference is held */
     size_t holders;          /* core/holders.h */
-    size_t kernel_revision;  /* of the model when the plan was made, */
-    size_t kernel_count;     /* and its kernels */
+    size_t kernel_revision;  /* the model's when the plan was made */
+    size_t kernel_count;     /* number of the model's kernels then */
     struct dcrf_plan_kernel *kernels;
 };
 
 /* Add a reference: the plan lives until dcrf_plan_free has been called once more. */
 void dcrf_plan_hold(const dcrf_plan *plan);
 
-/* Fails if building a plan in about `needed_s` would exceed the time left. */
+/* Fails if the time left is too short for building a plan in about `needed_s`. */
 dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error);
 
 /* Fails if the model's kernels have changed since the plan was made. */

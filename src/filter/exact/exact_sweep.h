@@ -189,8 +189,8 @@ static void NAME(scatter)(const REAL *from, uint32_t mask, REAL *to) {
             to[(size_t)__builtin_ctz(mask) * DCRF_TILE + x] += from[x];
 }
 
-/* Both ways between some tiles and tile b; `varying`: the channels that are not constant in at
- * least one of them. */
+/* Both directions between some tiles and tile b; `varying`: the channels that are not constant in
+ * at least one of them. */
 static void NAME(line_both_ways)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                                  const struct LINE *line, uint32_t varying) {
     const size_t count = (size_t)__builtin_popcount(varying), size = count * DCRF_TILE;
@@ -278,8 +278,8 @@ static void NAME(line_blocks)(void *context, size_t i, size_t j, size_t number) 
 
 struct NAME(run) {
     struct NAME(sweep) sweep;
-    size_t first;    /* channel */
-    uint8_t *wanted; /* the sweep's */
+    size_t first;    /* channel of the pass */
+    uint8_t *wanted; /* sweep.wanted, writable */
 };
 
 static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {

@@ -1,8 +1,9 @@
 /* Building the plan of a lattice.
  *
- * 1. Embed the variables and number their simplices and the vertices of those
- * (lattice_simplices.c). 2. Put the vertices in order (lattice_code.c). 3. Make runs of the
- * variables (lattice_bands.c). 4. Connect: the neighbours of each vertex along each axis.
+ * 1. Embed the variables, and number their simplices and vertices (lattice_simplices.c).
+ * 2. Order the vertices (lattice_code.c).
+ * 3. Make runs of the variables (lattice_bands.c).
+ * 4. Find the neighbours of each vertex along each axis.
  *
  * Each step releases what is no longer needed before the next one allocates, so building takes
  * little more memory than the plan itself. */

@@ -14,7 +14,7 @@ struct histograms {
     const struct dcrf_lattice *lattice;
     const struct dcrf_ordered *ordered;
     double *sums;   /* the bins first .. first + width - 1 of every row */
-    float *splat;   /* the same of every vertex, rounded */
+    float *splat;   /* the same for every vertex, rounded */
     float *blurred; /* the same after the blur */
     size_t first, width;
     float *all; /* all bins of every vertex, `row` floats each; later multiplied by F */

@@ -145,7 +145,7 @@ size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice) {
     return lattice->runs.parts.part ? lattice->runs.parts.tasks : DCRF_LATTICE_GROUPS;
 }
 
-/* Does a group have a band? */
+/* Does a group contain a band? */
 static bool has_band(size_t bands, size_t group, size_t band) {
     return band >= dcrf_lattice_group_first(bands, group) &&
            band < dcrf_lattice_group_first(bands, group + 1);

@@ -8,9 +8,10 @@
  * at a time, whose rows are still in the L2 cache when the next stage needs them.
  *
  * Runs are splat and sliced with the layer of their lowest vertex. The layers are divided into
- * segments, one per thread, each with its own ring; the earlier stages of a segment extend beyond
- * it by all layers that its slices depend on. So layers near a border are computed twice, but no
- * thread waits, and every value is the same sum in the same order for any number of segments. */
+ * segments, at most one per thread, each with its own ring; the earlier stages of a segment extend
+ * beyond it by all layers that its slices depend on. So layers near a border are computed twice,
+ * but no thread waits, and every value is the same sum in the same order for any number of
+ * segments. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -25,7 +26,7 @@
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
 /* Layers that a stage processes at a time. */
 #define BATCH 4
-/* Another segment must reduce the work of the largest one at least to this fraction. */
+/* Another segment must reduce the work of the largest one to at most this fraction. */
 #define SEGMENT_GAIN 0.9
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -214,7 +215,7 @@ static size_t work_on(const struct dcrf_lattice *lattice, struct range sliced) {
     return work;
 }
 
-/* The longest segment starting at a layer whose work is at most `most`. */
+/* The longest segment that starts at layer `begin` and takes at most `most` work. */
 static struct range longest_segment(const struct dcrf_lattice *lattice, size_t begin, size_t most) {
     size_t end = begin, beyond = lattice->layers.count + 1;
     while (beyond - end > 1) {
