@@ -18,7 +18,7 @@ struct drawing {
     int32_t *region; /* of every pixel */
     int32_t *depth;  /* steps to the nearest pixel outside the region */
     size_t *queue;   /* scratch */
-    size_t *core;    /* pixels of the region that strokes may end in */
+    size_t *core;    /* pixels of the region where strokes may end */
     int32_t *strokes;
     int radius;
     uint64_t random;
@@ -178,7 +178,7 @@ static void draw_in_region(struct drawing *d, int32_t region, int32_t label, siz
     }
 }
 
-/* The regions of a label, the largest first; returns how many there are. */
+/* The up to REGIONS_MAX largest regions of a label, largest first; returns their number. */
 static size_t find_regions(struct drawing *d, const int32_t *truth, int32_t label,
                            int32_t *next_region, int32_t regions[REGIONS_MAX],
                            size_t areas[REGIONS_MAX]) {

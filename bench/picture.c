@@ -31,7 +31,7 @@ static double natural_noise(double x, double y, double coarsest, uint32_t seed) 
 
 #define DISCS 12
 
-/* Which disc covers a point of the unit square; DISCS where none does. */
+/* Which disc covers a point of the unit square; DISCS if none does. */
 static size_t disc_at(double x, double y) {
     for (size_t i = 0; i < DISCS; i++) {
         const int32_t k = (int32_t)i;
