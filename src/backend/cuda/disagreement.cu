@@ -22,11 +22,11 @@ struct disagreement {
     uint16_t *own_labels; /* the same, or NULL if they are the caller's */
     uint16_t *place_of;
     float *indicators, *filtered[2]; /* for the first kernel and for the others */
-    double *partial[2];              /* likewise */
+    double *partial[2];              /* the same */
     double *sums;                    /* per pass and kernel */
 };
 
-/* Some labels that occur: those with the places first .. first + count - 1. */
+/* The labels with the places first .. first + count - 1 among those that occur. */
 struct some_labels {
     const uint16_t *labels, *place_of;
     size_t variables;
@@ -40,7 +40,7 @@ static __global__ void make_indicators(struct some_labels some, float *block) {
         block[i] = some.place_of[some.labels[i / some.stride]] == some.first + i % some.stride;
 }
 
-/* The sum over the other labels. */
+/* The sum over the labels other than the variable's own. */
 static __global__ void sum_others(struct some_labels some, const float *block, double *partial) {
     const size_t i = this_thread();
     const uint32_t column = (uint32_t)(i % some.stride);

@@ -54,7 +54,7 @@ struct exact_operator {
     struct device_operator base;
     struct exact_metric metric;
     unsigned tiles;
-    unsigned parts; /* into which the tiles that count for a tile are cut */
+    unsigned parts; /* that the tiles that count for a tile are divided into */
     /* All arrays are on the device. Places are numbered tile after tile; those beyond the end
      * repeat the last variable. */
     uint32_t *order;        /* place -> variable */
@@ -66,15 +66,15 @@ struct exact_operator {
     double *box;          /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
     uint16_t *limit;      /* of each tile: exact_near.cu */
     uint8_t *state;       /* tiles x tiles */
-    uint32_t *near_begin; /* tiles + 1: where the list of a tile begins in `near` */
+    uint32_t *near_begin; /* tiles + 1 entries: where the list of a tile begins in `near` */
     uint32_t *near;       /* tiles that count in float, in ascending order */
-    size_t near_pairs;    /* pairs of tiles there */
+    size_t near_pairs;    /* length of `near` */
     /* Integer features as digits, and the weights of their groups; 0 groups: no digits. */
     int digit_groups;
     float digit_weight[EXACT_DIGIT_GROUPS];
     uint32_t *row_digits, *key_digits;
     double rounded_features; /* bound on |f - (float)f|, in units of sigma */
-    bool has_exact_squares;  /* sums of squares of float features are not rounded */
+    bool has_exact_squares;  /* sums of squares of float features are exact */
     bool is_normalized;
     double least_row_sum; /* a lower bound */
     double sum_of_scales; /* an upper bound */

@@ -231,7 +231,7 @@ struct source {
     const double *channel;
 };
 
-/* Feature i of a variable as the caller gave it. */
+/* Feature i of a variable, as given by the caller. */
 static __device__ double value_of(const source &from, uint32_t variable, int i) {
     if (i >= from.axes)
         return from.channel[(size_t)variable * from.channels + i - from.axes];

@@ -76,7 +76,7 @@ template <int BLOCKS, int GROUPS> static __host__ __device__ unsigned stage_byte
            (unsigned)(GROUPS > 0 ? GROUPS * SIXTEENS * 64 : features * EXACT_TILE) * 4;
 }
 
-/* Then the totals, and the features of the rows where there are no digits. */
+/* Then the totals, and the features of the rows if there are no digits. */
 template <int BLOCKS, int GROUPS> static unsigned shared_bytes(int features) {
     return STAGES * stage_bytes<BLOCKS, GROUPS>(features) + PRODUCT_THREADS * BLOCKS * 4 * 8 +
            (GROUPS > 0 ? 0 : features * EXACT_TILE * 4);

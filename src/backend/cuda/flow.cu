@@ -27,7 +27,7 @@ struct dcrf_backend_flow {
     size_t variables, labels, stride;
     size_t kernel_count;
     struct device_operator **operators;
-    float *weights, *host_u;                         /* the host's */
+    float *weights, *host_u;                         /* on the host */
     float *unary, *u, *residual, *direction, *image; /* blocks */
     float *row_sums, *metric;                        /* per variable */
     double *partial;

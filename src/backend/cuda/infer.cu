@@ -12,13 +12,13 @@
 
 /* ---- energies ------------------------------------------------------------------------------- */
 
-#define NOTHING (~0ull) /* is wrong */
+#define NOTHING (~0ull) /* no invalid number */
 
 struct numbers {
     const dcrf_view *views; /* one per picture */
     dcrf_grid grid;
     size_t variables, picture_variables;
-    uint32_t labels, stride; /* of the rows that are written */
+    uint32_t labels, stride; /* of the output rows */
     float *rows;
     unsigned long long *wrong; /* the lowest variable * labels + label with an invalid number */
 };

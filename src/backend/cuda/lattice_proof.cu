@@ -111,7 +111,7 @@ dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspac
 
 /* ---- in double ------------------------------------------------------------------------------ */
 
-/* The same matrix by plain loops, for proofs. */
+/* The same matrix in plain loops, for proofs. */
 struct double_rows {
     size_t rows, channels;
     const double *in;

@@ -32,15 +32,15 @@ struct lp_answer {
 
 struct dcrf_backend_lp {
     dcrf_backend_device *device;
-    const struct dcrf_dual_space *space; /* the host's */
+    const struct dcrf_dual_space *space; /* on the host */
     size_t variables, label_count, stride;
     size_t kernel_count;
     struct device_operator **operators;
-    double *weights;                         /* the host's */
+    double *weights;                         /* on the host */
     float *unary, *y, *previous, *z;         /* blocks */
-    float *inner;                            /* likewise; NULL until it is first needed */
+    float *inner;                            /* the same; NULL until first needed */
     float *packed, *filtered[2];             /* blocks of the labels still in use */
-    double *precise;                         /* likewise; NULL until it is first needed */
+    double *precise;                         /* the same; NULL until first needed */
     struct lp_dual dual[DCRF_BACKEND_DUALS]; /* blocks */
     struct device_cliques cliques;
     double *stiffness; /* per clique */

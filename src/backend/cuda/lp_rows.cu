@@ -74,7 +74,7 @@ struct projection {
     struct lp_dual current;
     float epsilon;
     float *y;
-    uint16_t *labels; /* of the largest entries of y, the first of equals */
+    uint16_t *labels; /* of the largest entries of y; ties go to the first */
     struct lp_answer *answer;
     double *partial;
     unsigned *blocks_done;
@@ -188,11 +188,11 @@ static void project(const dcrf_backend_lp *lp, float epsilon) {
 
 struct inner_step {
     const float *z, *previous, *y, *metric;
-    const float *difference, *filtered; /* w - z, and K of it */
+    const float *difference, *filtered; /* w - z, and K (w - z) */
     struct lp_dual current;
     float epsilon;
     float *next;
-    uint16_t *labels; /* of the largest entries of `next`, the first of equals */
+    uint16_t *labels; /* of the largest entries of `next`; ties go to the first */
     struct lp_answer *answer;
     double *partial;
     unsigned *blocks_done;

@@ -185,7 +185,7 @@ static double error_of(const dcrf_backend_lp *lp, const struct dcrf_backend_adva
     return dcrf_dual_error_slope(lp->space, {}, how->roundings[point]);
 }
 
-/* Target number t: `current`, which also goes into the average, and then the average itself. */
+/* Move towards target t: 0 is `current`, which is also mixed into the average; 1 is the average. */
 static dcrf_status improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how, int t,
                            dcrf_error *error) {
     const enum dcrf_backend_dual to = t == 0 ? DCRF_BACKEND_CURRENT : DCRF_BACKEND_AVERAGE;

@@ -55,7 +55,7 @@ static dcrf_status take_compatibility(struct message_kernels *kernels, struct me
                                       rows.size() * sizeof(float), error);
 }
 
-/* The next group, with the operators from `first` on. */
+/* Group g, with the operators from `first` on. */
 static dcrf_status take_group(struct message_kernels *kernels, size_t g, size_t first,
                               const struct dcrf_backend_group *given, dcrf_error *error) {
     struct message_group *group = &kernels->groups[g];

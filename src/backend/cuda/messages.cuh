@@ -18,7 +18,7 @@ struct message_kernels {
     size_t group_count;
     struct message_group *groups;
     struct device_operator **operators; /* of all groups */
-    float *weights;                     /* the host's */
+    float *weights;                     /* on the host */
     /* On the device. For Potts the message is the sum of both: the first kernel has its own, so
      * that it can be filtered concurrently with the others, and the second is NULL if there is only
      * one kernel. Otherwise the first is the field, and the second the message of one group. */

@@ -53,7 +53,7 @@ static __global__ void find_gains(struct move_rows r, struct clique_rows cliques
         }
     }
     lowest_of_lanes<LANES>(&lowest, &best);
-    own_cost = sum_of_lanes<LANES>(own_cost); /* one thread has it, the others zero */
+    own_cost = sum_of_lanes<LANES>(own_cost); /* zero in all threads but one */
     if (!is_there || threadIdx.x % LANES > 0)
         return;
     const bool is_better = best != UINT32_MAX && lowest < own_cost;

@@ -33,7 +33,7 @@ static __device__ uint32_t first_dissenter(const struct clique &clique, const ui
 
 /* ---- cost ----------------------------------------------------------------------------------- */
 
-/* A warp per clique. */
+/* One warp per clique. */
 static __global__ void sum_costs(struct device_cliques cliques, const uint16_t *labels,
                                  double *partial, unsigned *blocks_done, double *cost) {
     const size_t p = this_thread() / WARP;

@@ -48,8 +48,8 @@ static __device__ float4 between(float4 from, float4 to, float step) {
                        from.z + step * (to.z - from.z), from.w + step * (to.w - from.w));
 }
 
-/* Take the step, then find f, L and the vertex at the new y. The vertex's field is in the first
- * part of vertex_field. */
+/* Take the step, then compute f, L and the vertex at the new y. The old vertex's field is in the
+ * first part of vertex_field. */
 static __global__ void move_rows(struct rows r, double *partial) {
     const size_t row = this_thread() / LANES;
     const uint32_t lane = threadIdx.x % LANES;
@@ -86,7 +86,7 @@ static __global__ void move_rows(struct rows r, double *partial) {
         }
     }
     lowest_of_lanes<LANES>(&smallest, &best);
-    best = best < r.labels ? best : 0; /* no gradient is finite */
+    best = best < r.labels ? best : 0; /* if no gradient is finite */
     for (uint32_t column = lane; is_there && column < r.stride; column += LANES)
         r.vertex[row * r.stride + column] =
             make_float4(best == 4 * column, best == 4 * column + 1, best == 4 * column + 2,
@@ -103,8 +103,8 @@ static __global__ void finish_field(struct rows r, struct field_parts parts) {
         r.field[at] = field_at(parts, row, at, r.y[at]);
 }
 
-/* The field of the vertex into the first of its parts, and the sum of (s - y) (its field - the
- * field). */
+/* Write the field of the vertex s into the first of its parts, and sum (s - y) (field of s - field
+ * of y). */
 static __global__ void bend_rows(struct rows r, double *partial) {
     const size_t at = this_thread(), row = at / r.stride;
     double sums[1] = {0};
