@@ -265,7 +265,7 @@ static void test_no_harm(void **state) {
     for (size_t i = 0; i < 3 * blind.pixels; i++)
         blind.image[i] = (uint8_t)(100 + 4 * noise(i / 3));
     assert_int_equal(changes_of(&right), 0);
-    assert_in_range(changes_of(&blind), 0, blind.pixels / 500);
+    assert_true(changes_of(&blind) <= blind.pixels / 500);
     free_scene(&right);
     free_scene(&blind);
 }
@@ -280,7 +280,7 @@ static void test_wide_trimap(void **state) {
     assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_OK);
     for (size_t a = 0; a < s.pixels; a++)
         wrong += cheapest(&s, a) != s.truth[a];
-    assert_in_range(wrong, 0, s.pixels / 100);
+    assert_true(wrong <= s.pixels / 100);
     free_scene(&s);
     free_scene(&far);
 }
