@@ -1,6 +1,5 @@
-/* Mean field from arrays to arrays. An array of the host's comes through the buffer protocol, one
- * of a device as (address, format, shape, strides), with the axes and the channels as in module.h.
- */
+/* Mean field from arrays to arrays. A host array comes through the buffer protocol, a device
+ * array as (address, format, shape, strides), with the axes and channels as in module.h. */
 #include "module.h"
 
 #include <string.h>
@@ -8,8 +7,8 @@
 /* ---- views ---------------------------------------------------------------------------------- */
 
 static int type_of_letter(int letter) {
-    /* Those of the struct module, and E for the upper half of a float, in the order of dcrf_type.
-     */
+    /* Letters of the struct module, and E for the upper half of a float (bfloat16), in the order
+     * of dcrf_type. */
     static const char letters[] = "BHhifdeE";
     const char *found = letter ? strchr(letters, letter) : NULL;
     return found ? (int)(found - letters) : -1;
@@ -85,7 +84,7 @@ static int take_view(struct call *call, PyObject *array, const char *what, dcrf_
     return 0;
 }
 
-/* A result must be writable: those of the host's say so. */
+/* A result must be writable, which is checked for host arrays. */
 static int take_result(struct call *call, PyObject *array, const char *what, dcrf_output *output) {
     dcrf_view view = {0};
     if (array != Py_None && !PyTuple_Check(array)) {
@@ -102,7 +101,7 @@ static int take_result(struct call *call, PyObject *array, const char *what, dcr
     return 0;
 }
 
-/* (sigmas or None, channels or None, sigmas of the channels or None, weight, is it symmetric?) */
+/* (sigmas or None, channels or None, sigmas of the channels or None, weight, is_symmetric) */
 static int take_kernel(struct call *call, PyObject *tuple) {
     PyObject *sigmas, *channels, *channel_sigmas;
     double weight;
@@ -132,7 +131,7 @@ static int take_kernels(struct call *call, PyObject *list) {
     for (Py_ssize_t m = 0; m < count; m++) {
         PyObject *kernel = PySequence_GetItem(list, m);
         const int failed = !kernel || take_kernel(call, kernel) < 0;
-        Py_XDECREF(kernel); /* the list holds what it holds */
+        Py_XDECREF(kernel); /* the list keeps its own reference */
         if (failed)
             return -1;
     }
@@ -158,8 +157,8 @@ static Py_ssize_t read_streams(PyObject *list, void **streams) {
     return count;
 }
 
-/* (shape, spacing, unary, kind, kernels, operator, iterations, marginals out or None, labels out or
- * None) */
+/* (shape, spacing, unary, kind, kernels, operator, iterations, marginals out or None, labels out
+ * or None) */
 static int take_call(struct call *call, PyObject *tuple) {
     PyObject *shape, *spacing, *unary, *kernels, *marginals, *labels;
     const char *kind;
@@ -187,7 +186,7 @@ static int take_call(struct call *call, PyObject *tuple) {
 
 struct calls {
     struct call *of;
-    dcrf_arrays *arrays; /* theirs, side by side */
+    dcrf_arrays *arrays; /* of all calls, contiguous */
     size_t count;
 };
 
@@ -213,7 +212,7 @@ static int take_calls(struct calls *calls, PyObject *list) {
         struct call *call = &calls->of[calls->count];
         PyObject *tuple = PySequence_GetItem(list, (Py_ssize_t)calls->count);
         const int failed = !tuple || take_call(call, tuple) < 0;
-        Py_XDECREF(tuple); /* the list holds what it holds */
+        Py_XDECREF(tuple); /* the list keeps its own reference */
         calls->arrays[calls->count++] = call->arrays;
         if (failed)
             return -1;
@@ -221,7 +220,7 @@ static int take_calls(struct calls *calls, PyObject *list) {
     return 0;
 }
 
-/* Without the interpreter lock. */
+/* Called without the interpreter lock. */
 static dcrf_status run(const struct calls *calls, size_t threads, const char *device,
                        void *const *streams, size_t stream_count, dcrf_error *error) {
     dcrf_workspace *workspace = NULL;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A format string without the mark of this machine's byte order. */
+/* A format string without the prefix for native byte order. */
 static const char *native_format(const Py_buffer *buffer) {
     const char *format = buffer->format ? buffer->format : "B";
     const uint16_t one = 1;
@@ -11,7 +11,7 @@ static const char *native_format(const Py_buffer *buffer) {
     return *format == '@' || *format == '=' || *format == own ? format + 1 : format;
 }
 
-/* The element type of a native format string; -1 where it is none of ours. */
+/* The element type of a native format string; -1 if it is not supported. */
 static int type_of(const Py_buffer *buffer) {
     const char *format = native_format(buffer);
     if (format[0] == '\0' || format[1] != '\0')

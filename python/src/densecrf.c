@@ -7,7 +7,7 @@ typedef struct {
     PyObject_HEAD dcrf_densecrf *crf;
     dcrf_workspace *workspace;
     dcrf_grid grid;
-    int is_busy; /* a call runs without the interpreter lock */
+    int is_busy; /* a call is running without the interpreter lock */
 } densecrf_object;
 
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
@@ -130,7 +130,7 @@ static PyObject *set_message_error(PyObject *object, PyObject *value) {
         &self->is_busy, dcrf_densecrf_set_message_error(self->crf, message_error, &error), &error);
 }
 
-/* The planes of a distribution that is written or changed. */
+/* The planes of a distribution that is read, written or changed. */
 static float *get_planes(densecrf_object *self, PyObject *array, int is_writable,
                          Py_buffer *buffer) {
     const size_t labels = dcrf_densecrf_labels(self->crf);

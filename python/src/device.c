@@ -1,4 +1,4 @@
-/* Devices: workspaces on them, and which there are. */
+/* Devices: workspaces on them, and a list of those available. */
 #include "module.h"
 
 dcrf_status dcrf_py_workspace(dcrf_workspace **workspace, size_t threads, const char *device,

@@ -1,5 +1,5 @@
-/* Arrays on a device: memory for them, and DLPack to and from other libraries. In Python they are
- * dcrf.DeviceArray (python/dcrf/_gpu.py), which holds the numbers that are passed here. */
+/* Arrays on a device: memory for them, and DLPack to and from other libraries. In Python they
+ * are dcrf.DeviceArray (python/dcrf/_gpu.py), which holds the numbers passed here. */
 #include "dlpack.h"
 #include "module.h"
 
@@ -21,7 +21,7 @@ static void free_memory(PyObject *capsule) {
     Py_END_ALLOW_THREADS
 }
 
-/* device_memory(bytes, device) -> (what holds it, address) */
+/* device_memory(bytes, device) -> (owner, address) */
 PyObject *dcrf_py_device_memory(PyObject *module, PyObject *arguments) {
     Py_ssize_t bytes;
     const char *device;
@@ -62,7 +62,7 @@ PyObject *dcrf_py_device_of(PyObject *module, PyObject *address) {
     return PyUnicode_FromString(name);
 }
 
-/* fetch(address, device, stream or 0, bytes out): copy what is on a device to the host */
+/* fetch(address, device, stream or 0, bytes out): copy from a device to the host */
 PyObject *dcrf_py_fetch(PyObject *module, PyObject *arguments) {
     PyObject *address, *stream, *array;
     const char *device;
@@ -103,13 +103,13 @@ static const struct format {
 
 #define FORMATS (sizeof formats / sizeof formats[0])
 
-/* A tensor of ours on its way to another library. */
+/* A tensor of ours that is exported to another library. */
 struct exported {
     struct dlpack_managed managed;
     int64_t shape[MOST_AXES], strides[MOST_AXES];
 };
 
-/* The consumer of the tensor calls it, from any thread. */
+/* Called by the consumer of the tensor, from any thread. */
 static void delete_exported(struct dlpack_managed *managed) {
     PyGILState_STATE state = PyGILState_Ensure();
     Py_XDECREF((PyObject *)managed->context);
@@ -117,7 +117,7 @@ static void delete_exported(struct dlpack_managed *managed) {
     free(managed); /* the first member of its struct */
 }
 
-/* Nobody took it. */
+/* The capsule was not consumed. */
 static void drop_capsule(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, CAPSULE)) {
         struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, CAPSULE);
@@ -125,7 +125,7 @@ static void drop_capsule(PyObject *capsule) {
     }
 }
 
-/* Numbers of a tuple into an array; the count, or -1 and an exception. */
+/* Copy the numbers of a tuple into an array; returns the count, or -1 and an exception. */
 static Py_ssize_t read_integers(PyObject *tuple, const char *what, int64_t *values) {
     const Py_ssize_t count = PySequence_Size(tuple);
     if (count < 0)
@@ -145,7 +145,7 @@ static Py_ssize_t read_integers(PyObject *tuple, const char *what, int64_t *valu
     return count;
 }
 
-/* to_dlpack(address, format, shape, strides in elements, index of the device, what holds it) */
+/* to_dlpack(address, format, shape, strides in elements, index of the device, owner) */
 PyObject *dcrf_py_to_dlpack(PyObject *module, PyObject *arguments) {
     PyObject *address, *shape, *strides, *owner;
     int format, index;
@@ -197,7 +197,7 @@ static PyObject *integers(const int64_t *values, int32_t count) {
     return tuple;
 }
 
-/* from_dlpack(capsule) -> (what holds it, address, code of the type, its bits, shape, strides in
+/* from_dlpack(capsule) -> (owner, address, code of the type, its bits, shape, strides in
  * elements or None, type and index of the device) */
 PyObject *dcrf_py_from_dlpack(PyObject *module, PyObject *capsule) {
     (void)module;
@@ -210,7 +210,7 @@ PyObject *dcrf_py_from_dlpack(PyObject *module, PyObject *capsule) {
     PyObject *owner = PyCapsule_New(managed, OWNER, free_owner);
     if (!owner)
         return NULL;
-    if (PyCapsule_SetName(capsule, USED_CAPSULE) < 0) { /* it is still the capsule's */
+    if (PyCapsule_SetName(capsule, USED_CAPSULE) < 0) { /* the capsule still owns it */
         PyCapsule_SetDestructor(owner, NULL);
         Py_DECREF(owner);
         return NULL;

@@ -1,5 +1,5 @@
-/* The structures of DLPack as its specification has them (https://dmlc.github.io/dlpack/latest,
- * version 0.8: DLManagedTensor, without a version of its own). */
+/* The structures of DLPack, from its specification (https://dmlc.github.io/dlpack/latest,
+ * version 0.8: the unversioned DLManagedTensor). */
 #ifndef DCRF_PYTHON_DLPACK_H
 #define DCRF_PYTHON_DLPACK_H
 

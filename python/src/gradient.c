@@ -1,4 +1,4 @@
-/* dcrf._core.Unrolled: mean field with derivatives; and those of the pairwise energy. */
+/* dcrf._core.Unrolled: mean field with derivatives; and the derivatives of the pairwise energy. */
 #include "module.h"
 
 #include <dcrf/experimental.h>
@@ -47,18 +47,18 @@ static void dealloc(PyObject *object) {
     dcrf_py_free_object(object);
 }
 
-/* An array of one kind of derivatives, or NULL where it is None. */
+/* An array for one kind of derivatives, or NULL if it is None. */
 static void *wanted_array(PyObject *array, const char *what, char format, size_t count,
                           Py_buffer *buffer) {
     return array == Py_None ? NULL : dcrf_py_contiguous(array, what, format, count, 1, buffer);
 }
 
-/* FEATURES is of the last kernel, the only one that can have channels: room for as many features as
- * there can be, of which the first are written, one row of them after the other. */
+/* FEATURES belongs to the last kernel, the only one that can have channels: it has room for the
+ * maximum number of features, of which the first ones are written, row by row. */
 #define MOST_KERNELS 8
 enum { WEIGHT, COMPATIBILITY, SIGMA, FEATURES, PARAMETERS };
 
-/* The arrays for the derivatives of parameters; -1 and an exception where one does not fit. */
+/* The arrays for the derivatives of parameters; -1 and an exception if one does not fit. */
 static int read_wanted(PyObject *const *arrays, const dcrf_model *model, Py_buffer *buffers,
                        float **features, dcrf_derivatives *wanted) {
     const size_t kernels = dcrf_model_kernels(model), labels = dcrf_model_labels(model);
@@ -92,7 +92,7 @@ static int enter(unrolled_object *self) {
     return dcrf_py_model_enter(self->model);
 }
 
-/* forward(mask or None, q out, is ln q wanted instead?) */
+/* forward(mask or None, q out, whether ln q is wanted instead) */
 static PyObject *forward(PyObject *object, PyObject *arguments) {
     unrolled_object *self = (unrolled_object *)object;
     PyObject *mask_array, *q_array;
@@ -127,8 +127,9 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* backward(derivatives of q, are they of ln q?, unary out, weights out, compatibilities out, sigmas
- * out, features out), each None or an array; do all channels have one sigma? */
+/* backward(derivatives of q, whether they are of ln q, unary out, weights out, compatibilities
+ * out, sigmas out, features out, whether all channels have one sigma); each output is None or an
+ * array */
 static PyObject *backward(PyObject *object, PyObject *arguments) {
     unrolled_object *self = (unrolled_object *)object;
     PyObject *q_array, *unary_array, *arrays[PARAMETERS];
@@ -167,7 +168,7 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
 }
 
 /* pairwise_gradient(model, y, y derivatives out, weights out, compatibilities out, sigmas out,
- * features out, do all channels have one sigma?) */
+ * features out, whether all channels have one sigma) */
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *object, *y_array, *out_array, *arrays[PARAMETERS];

@@ -1,5 +1,5 @@
-/* A kernel from what python/dcrf passes: sigmas of the axes (slowest first) or None, channels or
- * None, and sigmas of the channels or None. */
+/* A kernel from the arguments of python/dcrf: sigmas of the axes (slowest first) or None,
+ * channels or None, and sigmas of the channels or None. */
 #include "module.h"
 
 static int read_sigmas(PyObject *sigmas, const dcrf_grid *grid, dcrf_kernel *kernel) {

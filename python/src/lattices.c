@@ -1,6 +1,6 @@
-/* dcrf._core.Lattices: the lattices of a batch of pictures as one operator on a GPU, over memory of
- * PyTorch's and in its stream. Arrays are addresses: _torch_gpu.py has tensors of the right size.
- */
+/* dcrf._core.Lattices: the lattices of a batch of pictures as one operator on a GPU, in memory
+ * allocated by PyTorch and on its stream. Arrays are addresses: _torch_gpu.py provides tensors
+ * of the right size. */
 #include "module.h"
 
 #include <dcrf/experimental.h>

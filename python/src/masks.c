@@ -1,9 +1,9 @@
 /* dcrf._core.Model.mask_energies: from a rough label map to energies and kernels. */
 #include "model.h"
 
-/* mask_energies(image, map, energies out): int32 (..., 1), negative where nothing is known, and
- * float32 (..., labels). Returns the kernels that belong to the energies, (sigma, weight) and
- * (sigma, channel sigma, weight). The model stays as it is. */
+/* mask_energies(image, map, energies out): the map is int32 (..., 1), negative where unknown,
+ * the energies float32 (..., labels). Returns the kernels that go with the energies, (sigma,
+ * weight) and (sigma, channel sigma, weight). The model is not changed. */
 PyObject *dcrf_py_mask_energies(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     PyObject *image, *map, *out;

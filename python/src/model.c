@@ -1,4 +1,4 @@
-/* dcrf._core.Model: what it is made of. */
+/* dcrf._core.Model: its definition. */
 #include "model.h"
 
 #include <string.h>
@@ -121,7 +121,7 @@ static PyObject *apply_temperature(PyObject *object, PyObject *temperature) {
                           &error);
 }
 
-/* What strength suits the unary energies, as a dictionary. */
+/* The strength that suits the unary energies, as a dictionary. */
 static PyObject *measure_strength(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     dcrf_measured_strength measured;
@@ -151,7 +151,7 @@ static PyObject *strength(PyObject *object, PyObject *arguments) {
     return Py_BuildValue("dd", value, gamma);
 }
 
-/* Contiguous elements of one of the formats, `count` or a multiple of it where it is not 0. */
+/* Contiguous elements of this size in one of the formats. */
 static int take_buffer(PyObject *array, const char *formats, size_t item_bytes, Py_buffer *buffer) {
     if (PyObject_GetBuffer(array, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
         return -1;
@@ -163,8 +163,8 @@ static int take_buffer(PyObject *array, const char *formats, size_t item_bytes, 
     return -1;
 }
 
-/* ("tree", ends, lengths) or ("cuts", sets, lengths): integers of the size of a pointer, or bytes,
- * and doubles. */
+/* ("tree", ends, lengths) or ("cuts", sets, lengths): pointer-sized integers, or bytes, and
+ * doubles. */
 static PyObject *set_structure(struct dcrf_py_model *self, size_t kernel, PyObject *tuple) {
     const char *name;
     PyObject *structure, *lengths;

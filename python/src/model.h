@@ -1,4 +1,4 @@
-/* A model with its plan and its threads: for model.c, which describes it, and runs.c, which uses
+/* A model with its plan and its threads: for model.c, which defines it, and runs.c, which uses
  * it. */
 #ifndef DCRF_PYTHON_MODEL_H
 #define DCRF_PYTHON_MODEL_H
@@ -7,15 +7,15 @@
 
 struct dcrf_py_model {
     PyObject_HEAD dcrf_model *model;
-    dcrf_plan *plan; /* NULL: to be made */
+    dcrf_plan *plan; /* NULL: not made yet */
     dcrf_operator_kind kind;
     dcrf_workspace *workspace;
     dcrf_grid grid;
-    int is_busy;    /* a call runs without the interpreter lock */
-    size_t holders; /* of the plan: the model must not be changed */
+    int is_busy;    /* a call is running without the interpreter lock */
+    size_t holders; /* users of the plan: while there are any, the model must not be changed */
 };
 
-/* The plan, made where there is none; without the interpreter lock. */
+/* Make the plan if there is none; called without the interpreter lock. */
 dcrf_status dcrf_py_need_plan(struct dcrf_py_model *self, dcrf_error *error);
 
 /* Methods (runs.c). */

@@ -6,7 +6,7 @@
 
 #define DEVICE_ERROR "DeviceError"
 
-/* A subclass of RuntimeError, which the module made. */
+/* A subclass of RuntimeError, created by the module. */
 static PyObject *raise_device_error(const dcrf_error *error) {
     PyObject *module = PyImport_ImportModule("dcrf._core");
     PyObject *type = module ? PyObject_GetAttrString(module, DEVICE_ERROR) : NULL;
@@ -24,7 +24,7 @@ PyObject *dcrf_py_raise(const dcrf_error *error) {
     if (error->status == DCRF_ERROR_MEMORY)
         type = PyExc_MemoryError;
     else if (error->status == DCRF_ERROR_INTERRUPTED && PyErr_Occurred())
-        return NULL; /* by a signal's exception, which says more */
+        return NULL; /* a signal's exception is set, which says more */
     else if (error->status == DCRF_ERROR_INTERRUPTED)
         type = PyExc_TimeoutError;
     else if (error->status == DCRF_ERROR_THREAD)
@@ -181,7 +181,7 @@ static PyObject *cpu(PyObject *module, PyObject *arguments) {
     return PyUnicode_FromString(dcrf_cpu_name(dcrf_cpu_in_use()));
 }
 
-/* The library's table of defaults, so that there is no second one. */
+/* The library's table of defaults, so that it is not duplicated here. */
 static PyObject *defaults(PyObject *module, PyObject *arguments) {
     (void)module;
     (void)arguments;
@@ -212,11 +212,11 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-/* Takes the reference to the type, which may be NULL. */
+/* Steals the reference to the type, which may be NULL. */
 static int add_object(PyObject *module, const char *name, PyObject *type) {
     if (!type)
         return -1;
-    if (PyModule_AddObject(module, name, type) < 0) { /* takes the reference where it succeeds */
+    if (PyModule_AddObject(module, name, type) < 0) { /* steals the reference on success */
         Py_DECREF(type);
         return -1;
     }
@@ -246,7 +246,7 @@ static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "dcrf._core", .m_methods = functions, .m_slots = slots,
     .m_doc = "The C library behind dcrf. Not an interface: use the package dcrf."};
 
-/* Python 3.8 does not ask for it to be visible. */
+/* Python 3.8 does not make it visible. */
 __attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__core(void) {
     return PyModuleDef_Init(&definition);
 }

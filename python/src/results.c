@@ -1,4 +1,4 @@
-/* What the library found, as dictionaries. */
+/* Results of the library as dictionaries. */
 #include "results.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static PyObject *warning_list(unsigned warnings) {
     return list;
 }
 
-/* What the labelling makes of the unary minimum. */
+/* How the labelling differs from the unary minimum. */
 static PyObject *changes_dictionary(const dcrf_changes *changes) {
     PyObject *warnings = warning_list(changes->warnings);
     if (!warnings)
@@ -73,7 +73,7 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
                   info.is_constant ? Py_True : Py_False, "trace", trace, "seconds", "start",
                   info.start_s, "solve", info.solve_s, "evaluate", info.evaluate_s, "round",
                   info.round_s, "polish", info.polish_s, "proof", info.proof_s, "proven_share",
-                  share, /* y# makes None of NULL */
+                  share, /* y# turns NULL into None */
                   "certificate", (const char *)certificate, (Py_ssize_t)size)
             : NULL;
     Py_XDECREF(energies);

@@ -1,4 +1,4 @@
-/* What the library found, as dictionaries; NULL and an exception where memory is out. */
+/* Results of the library as dictionaries; NULL and an exception if out of memory. */
 #ifndef DCRF_PYTHON_RESULTS_H
 #define DCRF_PYTHON_RESULTS_H
 

@@ -31,15 +31,15 @@ struct run {
     dcrf_settings settings;
     dcrf_changes changes;
     uint16_t *labels;      /* out */
-    float *marginals;      /* out; NULL: not wanted */
+    float *marginals;      /* out; NULL: not requested */
     const uint16_t *start; /* NULL: none */
-    uint8_t *possible;     /* out; NULL: no proof is wanted */
-    int certificate;       /* is one wanted? */
-    int judge_strength;    /* may it be called too strong? */
+    uint8_t *possible;     /* out; NULL: no proof is requested */
+    int certificate;       /* whether to make one */
+    int judge_strength;    /* whether to judge if it is too strong */
     dcrf_solver *solver;
 };
 
-/* Without the interpreter lock. */
+/* Called without the interpreter lock. */
 static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
     dcrf_status status = dcrf_py_need_plan(self, error);
     if (status == DCRF_OK)
@@ -51,7 +51,7 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels, dcrf_model_variables(self->model), NULL);
-    if (run->possible) { /* all are, where there was no time for a proof */
+    if (run->possible) { /* without time for a proof, all are possible */
         const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(run->solver));
         const size_t size = dcrf_model_variables(self->model) * dcrf_model_labels(self->model);
         if (possible)
@@ -76,8 +76,8 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
 }
 
 /* solve(method, settings, labels out, marginals out or None, start or None, progress or None,
- * possible labels out or None, is a certificate wanted?, is the strength judged?, a callable that
- * says whether to give up, or None) */
+ * possible labels out or None, whether to make a certificate, whether to judge the strength, a
+ * callable that returns whether to give up, or None) */
 PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     const char *name;

@@ -1,4 +1,4 @@
-/* dcrf._core.Scribbles: strokes, and the mask they give. */
+/* dcrf._core.Scribbles: strokes, and the mask that follows from them. */
 #include "module.h"
 
 #include <stddef.h>
@@ -10,7 +10,7 @@ typedef struct {
     dcrf_grid grid;
     size_t labels;
     struct dcrf_py_progress progress;
-    int is_busy; /* a call runs without the interpreter lock */
+    int is_busy; /* a call is running without the interpreter lock */
 } scribbles_object;
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static int read_settings(PyObject *dictionary, dcrf_scribbles_settings *settings
     return 0;
 }
 
-/* All settings as they are in use, as a dictionary. */
+/* All settings in use, as a dictionary. */
 static PyObject *settings(PyObject *object, PyObject *none) {
     scribbles_object *self = (scribbles_object *)object;
     (void)none;
@@ -81,7 +81,7 @@ static PyObject *settings(PyObject *object, PyObject *none) {
 
 /* ---- new and free --------------------------------------------------------------------------- */
 
-/* Signals are looked at before every stage; an exception cancels the update. */
+/* Signals are checked before every stage; an exception cancels the update. */
 static int watch(void *user, size_t round, dcrf_scribbles_stage stage) {
     (void)round;
     (void)stage;

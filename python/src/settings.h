@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-/* Overwrite the fields that are named; -1 and an exception where a name or a value is none. */
+/* Overwrite the named fields; -1 and an exception if a name or a value is invalid. */
 int dcrf_py_settings(PyObject *dictionary, dcrf_settings *settings);
 
 #endif

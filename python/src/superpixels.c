@@ -1,14 +1,14 @@
 /* dcrf._core.superpixels: regions of an image. */
 #include "module.h"
 
-/* How many pixels a grid has: as many as its image, so this does not overflow. */
+/* The number of pixels of a grid: it is that of an existing image, so this does not overflow. */
 static size_t image_elements(const dcrf_grid *grid) {
     return grid->size[0] * grid->size[1] * grid->size[2];
 }
 
 /* superpixels(shape, spacing, image, method, region_size_px, compactness, spatial_bandwidth_px,
- * range_bandwidth, min_region_px, threads, regions out): numbers below 0 mean the default. Returns
- * how many regions there are. */
+ * range_bandwidth, min_region_px, threads, regions out): negative numbers mean the default.
+ * Returns the number of regions. */
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *shape, *spacing, *image, *array;

@@ -1,4 +1,4 @@
-/* dcrf._core.unary_fits and unary_energies: from what callers have to energies. */
+/* dcrf._core.unary_fits and unary_energies: from the caller's arrays to energies. */
 #include "module.h"
 
 /* unary_fits(shape of the array without labels, shape of the grid) */
@@ -12,9 +12,9 @@ PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments) {
     return PyBool_FromLong(dcrf_unary_fits(&from, &to));
 }
 
-/* unary_energies(array over `from`, labels last; shape of from; kind; shape of to; image over `to`
- * or None; energies out, float32 (to..., labels), or None: only what the numbers look like is held
- * against the kind). Returns what the array was taken for, and why. */
+/* unary_energies(array over `from`, labels last; shape of from; kind; shape of to; image over
+ * `to` or None; energies out, float32 (to..., labels), or None: only check the numbers against
+ * the kind). Returns the kind that was assumed, and why. */
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *array, *from_shape, *to_shape, *image, *out_array, *result = NULL;
