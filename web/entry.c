@@ -1,9 +1,10 @@
-/* What JavaScript calls: one image, its model and a run, over the public headers.
+/* The functions that JavaScript calls: one image, its model and a run, using the public headers
+ * only.
  *
- * JavaScript writes into arrays that live here and reads from them, and passes numbers; it knows no
- * structure of C. A run is stepped from outside, so that the host can look for news (a stroke, a
- * wish to stop) between two steps without threads. Calls return a dcrf_status; the message of the
- * last error is at dcrf_web_error.
+ * JavaScript writes into arrays that live here, reads from them, and passes numbers; it does not
+ * know any C structure. A run is stepped from outside, so that the host can check for events (a
+ * stroke, a request to stop) between two steps without threads. Calls return a dcrf_status; the
+ * message of the last error is at dcrf_web_error.
  *
  * SPDX-License-Identifier: MIT */
 #include <dcrf/dcrf.h>
@@ -21,15 +22,15 @@ struct session {
     unsigned char *image; /* channels of a pixel next to each other */
     float *unary;         /* the energies of a pixel next to each other */
     uint16_t *labelling;
-    uint16_t *counts; /* of labels that are possible; NULL while nothing was proven */
-    float *marginals; /* stride floats to a pixel */
+    uint16_t *counts; /* number of possible labels; NULL until something is proven */
+    float *marginals; /* stride floats per pixel */
     size_t stride;
     uint8_t *strokes; /* labels, 255 where nothing was drawn */
     dcrf_scribbles *scribbles;
-    int32_t *map;        /* a rough mask, negative where it is not known; NULL: none */
-    float *sureness;     /* of the mask, from 0 to 1; NULL: it is as sure as masks are */
-    dcrf_mask_info mask; /* what was made of it */
-    float *small;        /* unary numbers of fewer pixels than the image has */
+    int32_t *map;        /* a rough mask, negative where unknown; NULL: none */
+    float *sureness;     /* confidence of the mask, from 0 to 1; NULL: the default */
+    dcrf_mask_info mask; /* the result for the mask */
+    float *small;        /* unary numbers at a lower resolution than the image */
     int32_t *regions;    /* superpixels; NULL: none */
     size_t region_count;
     dcrf_workspace *workspace;
@@ -38,7 +39,7 @@ struct session {
     dcrf_solver *solver;
 };
 
-/* The host's: whether the call that runs is to end soon. */
+/* Provided by the host: should the current call stop soon? */
 __attribute__((import_module("env"), import_name("should_stop"))) int dcrf_host_should_stop(void);
 
 static dcrf_error last_error;
@@ -91,7 +92,7 @@ static int should_stop(void *user) {
     return dcrf_host_should_stop();
 }
 
-/* NULL where memory does not suffice or a size is out of range. */
+/* NULL if out of memory or a size is out of range. */
 EXPORT(struct session *, dcrf_web_new)
 (size_t width, size_t height, size_t channels, size_t labels) {
     struct session *s = calloc(1, sizeof *s);
@@ -166,7 +167,7 @@ EXPORT(dcrf_status, dcrf_web_set_unary)(struct session *s) {
     return dcrf_model_set_unary(s->model, &view, &last_error);
 }
 
-/* Room for unary numbers of fewer pixels; NULL where memory does not suffice. */
+/* Allocate unary numbers for fewer pixels; NULL if out of memory. */
 EXPORT(float *, dcrf_web_small)(struct session *s, size_t pixels) {
     free(s->small);
     s->small = pixels <= s->pixels ? calloc(pixels, s->labels * sizeof *s->small) : NULL;
@@ -175,8 +176,8 @@ EXPORT(float *, dcrf_web_small)(struct session *s, size_t pixels) {
     return s->small;
 }
 
-/* Read them: the labels of a pixel next to each other, of a kind of dcrf_unary_kind. They are
- * enlarged as the command enlarges them, guided by the image. */
+/* Read them: the labels of a pixel next to each other, of a dcrf_unary_kind. They are enlarged
+ * as in the command, guided by the image. */
 EXPORT(dcrf_status, dcrf_web_enlarge_unary)
 (struct session *s, size_t width, size_t height, int kind) {
     const dcrf_grid from = dcrf_grid_2d(width, height);
@@ -191,7 +192,7 @@ EXPORT(dcrf_status, dcrf_web_enlarge_unary)
     return status < 0 ? status : dcrf_web_set_unary(s);
 }
 
-/* A spatial kernel, and a bilateral one where colour_sigma is above zero. `normalized`: divided by
+/* A spatial kernel, or a bilateral one if colour_sigma is above zero. `normalized`: divided by
  * the square roots of the row sums. */
 EXPORT(dcrf_status, dcrf_web_add_kernel)
 (struct session *s, double sigma_px, double colour_sigma, double weight, int normalized) {
@@ -243,8 +244,8 @@ static int scribbles_should_stop(void *user, size_t round, dcrf_scribbles_stage 
     return dcrf_host_should_stop();
 }
 
-/* The kernels that suit strokes: sigma and weight of the spatial one; sigma, sigma of the colours
- * and weight of the bilateral one. */
+/* The kernels that suit strokes: sigma and weight of the spatial one; sigma, colour sigma and
+ * weight of the bilateral one. */
 EXPORT(const double *, dcrf_web_scribble_kernels)(void) {
     static double figures[5];
     dcrf_scribbles_settings settings;
@@ -268,8 +269,8 @@ static dcrf_status need_scribbles(struct session *s) {
                               &last_error);
 }
 
-/* Read the strokes array: the mask and its marginals, and the model's unary energies.
- * DCRF_STOP_CANCELLED where the host wanted it to end. */
+/* Read the strokes array, and compute the mask, its marginals and the model's unary energies.
+ * DCRF_STOP_CANCELLED if the host asked to stop. */
 EXPORT(dcrf_status, dcrf_web_scribble)(struct session *s) {
     end_run(s);
     const dcrf_view strokes = dcrf_view_interleaved(s->strokes, DCRF_U8, &s->grid, 1);
@@ -293,7 +294,7 @@ EXPORT(dcrf_status, dcrf_web_scribble)(struct session *s) {
 
 /* ---- rough masks ---------------------------------------------------------------------------- */
 
-/* The array of a rough mask: 32-bit labels, negative where it is not known. NULL: no memory. */
+/* The array of a rough mask: 32-bit labels, negative where unknown. NULL: out of memory. */
 EXPORT(int32_t *, dcrf_web_map)(struct session *s) {
     if (!s->map)
         s->map = calloc(s->pixels, sizeof *s->map);
@@ -302,7 +303,7 @@ EXPORT(int32_t *, dcrf_web_map)(struct session *s) {
     return s->map;
 }
 
-/* The array of how sure the mask is, which counts from now on. NULL: no memory. */
+/* The array of the mask's confidence, which is used from now on. NULL: out of memory. */
 EXPORT(float *, dcrf_web_sureness)(struct session *s) {
     if (!s->sureness)
         s->sureness = calloc(s->pixels, sizeof *s->sureness);
@@ -311,8 +312,8 @@ EXPORT(float *, dcrf_web_sureness)(struct session *s) {
     return s->sureness;
 }
 
-/* Read the map: the unary energies of the model follow from it, and the kernels that belong to them
- * get their weights times `factor`. */
+/* Read the map: set the model's unary energies from it, and the kernels that go with them, with
+ * their weights times `factor`. */
 EXPORT(dcrf_status, dcrf_web_set_mask)(struct session *s, double factor) {
     end_run(s);
     const dcrf_view image = image_view(s);
@@ -334,9 +335,9 @@ EXPORT(dcrf_status, dcrf_web_set_mask)(struct session *s, double factor) {
     return status;
 }
 
-/* How far the labelling array has moved from the map: changed pixels, pixels at its borders, the
- * mean distance of these from the map's; and of the map: known pixels. Then the kernels of a mask,
- * as dcrf_web_scribble_kernels has them. */
+/* How far the labelling array has moved from the map: changed pixels, pixels at its borders,
+ * their mean distance from the map's borders; and known pixels of the map. Then the kernels of a
+ * mask, as in dcrf_web_scribble_kernels. */
 EXPORT(const double *, dcrf_web_mask_moves)(struct session *s) {
     static double figures[9];
     const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
@@ -383,8 +384,8 @@ EXPORT(size_t, dcrf_web_region_count)(const struct session *s) {
     return s->region_count;
 }
 
-/* The superpixels as cliques, with costs gamma * exp(-variance / eta); gamma = 0: no cliques, and
- * below zero what suits the strength. */
+/* Use the superpixels as cliques, with costs gamma * exp(-variance / eta); gamma = 0: no
+ * cliques; below zero: what suits the strength. */
 EXPORT(dcrf_status, dcrf_web_set_cliques)(struct session *s, double gamma, double eta) {
     end_run(s);
     if (gamma < 0)
@@ -411,7 +412,7 @@ static dcrf_status need_plan(struct session *s, dcrf_operator_kind kind) {
 }
 
 /* Prepare a run. Negative numbers mean the default. `of_scribbles`: on the model of the strokes,
- * which has its own kernels and no cliques; its plan is there already. */
+ * which has its own kernels, no cliques, and already a plan. */
 EXPORT(dcrf_status, dcrf_web_start)
 (struct session *s, int method, double iterations, double gap, double time_limit_s,
  int of_scribbles) {
@@ -437,7 +438,7 @@ EXPORT(dcrf_status, dcrf_web_step)(struct session *s) {
     return dcrf_solver_step(s->solver, &last_error);
 }
 
-/* The labels and marginals of the run as it is, for a look in between. */
+/* The current labels and marginals of the run. */
 EXPORT(dcrf_status, dcrf_web_read)(struct session *s) {
     const dcrf_status status = dcrf_solver_labels(s->solver, s->labelling, s->pixels, &last_error);
     return status < 0 ? status
@@ -451,8 +452,8 @@ EXPORT(dcrf_status, dcrf_web_finish)(struct session *s) {
     return status < 0 ? status : dcrf_web_read(s);
 }
 
-/* After a run of the LP: labels and, in the counts array, how many labels are possible for each
- * pixel in a best labelling. One: proven. */
+/* After a run of the LP: labels and, in the counts array, how many labels each pixel can have in
+ * an optimal labelling. One means proven. */
 EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     if (!s->counts)
         s->counts = calloc(s->pixels, sizeof *s->counts);
@@ -461,7 +462,7 @@ EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     dcrf_proof_settings settings;
     dcrf_proof_settings_defaults(&settings);
     settings.time_limit_s = time_limit_s;
-    settings.cancel = should_stop; /* what is proven by then is the result */
+    settings.cancel = should_stop; /* when stopped, the result is what is proven so far */
     dcrf_proof *proof = NULL;
     const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
     if (status >= 0) {
@@ -491,10 +492,10 @@ EXPORT(const double *, dcrf_web_moment)(void) {
 }
 
 /* Of the run: energy (total, unary, pairwise, cliques), objective, lower bound, relative gap,
- * iterations, whether one label is everywhere. */
+ * iterations, whether the labelling is constant. */
 EXPORT(const double *, dcrf_web_info)(const struct session *s) {
     static double figures[9];
-    dcrf_solver_info info = {0}; /* without a run there is none */
+    dcrf_solver_info info = {0}; /* zero without a run */
     dcrf_solver_get_info(s->solver, &info);
     figures[0] = info.energy.total;
     figures[1] = info.energy.unary;
@@ -508,7 +509,7 @@ EXPORT(const double *, dcrf_web_info)(const struct session *s) {
     return figures;
 }
 
-/* The energy of the labelling array, in its parts. */
+/* The energy of the labelling array, term by term. */
 EXPORT(const double *, dcrf_web_energy)(struct session *s) {
     static double figures[4];
     dcrf_energy energy;
