@@ -31,7 +31,7 @@ static const cli_option limits_table[] = {
 static const cli_option *const no_settings[] = {evaluation_result_table, feedback_option_table,
                                                 NULL};
 
-/* ---- words and numbers ---------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------- */
 
 static void print_result(const evaluation_settings *settings, const built_model *built,
                          const void *found) {

@@ -82,7 +82,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     return settings;
 }
 
-/* ---- labellings to compare with ------------------------------------------------------------- */
+/* ---- reference labellings ------------------------------------------------------------------- */
 
 /* If there is no time to evaluate an energy term by term, use the total known from elsewhere. */
 static bool is_too_long(double known, dcrf_energy *energy, const dcrf_error *error) {

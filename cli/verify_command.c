@@ -21,7 +21,7 @@ static const cli_option certificate_table[] = {
     {0},
 };
 
-/* ---- words and numbers ---------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------- */
 
 static void print_number(const char *name, double value, const char *unit, const char *what) {
     printf("%-16s%16.4f%s  %s\n", name, value, unit, what);

@@ -57,7 +57,7 @@ const cli_option *find_option_named(const option_set *set, const char *name,
     return find_option(set, name, strlen(name), 0, group);
 }
 
-/* ---- taking the arguments apart ------------------------------------------------------------- */
+/* ---- splitting the arguments ---------------------------------------------------------------- */
 
 static bool unknown_option(const parsing *p, const char *argument) {
     char name[64] = "";
@@ -174,7 +174,7 @@ static bool take_apart(parsing *p, bool *help) {
     return true;
 }
 
-/* ---- putting values in force ---------------------------------------------------------------- */
+/* ---- applying values ------------------------------------------------------------------------ */
 
 static void *value_place(const parsing *p, const option_value *value) {
     return p->settings + (value->group ? value->group->offset : 0) + value->option->offset;

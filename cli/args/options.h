@@ -47,7 +47,7 @@ typedef struct option_set {
     const option_group *groups; /* ends with one without a title */
 } option_set;
 
-/* ---- what is in force ----------------------------------------------------------------------- */
+/* ---- values in force ------------------------------------------------------------------------ */
 
 typedef struct option_value {
     const cli_option *option;

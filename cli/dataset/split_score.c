@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which images are kept ------------------------------------------------------------------ */
+/* ---- images kept in memory ------------------------------------------------------------------ */
 
 static size_t bytes_of(const split_scorer *s, size_t image) {
     return prepared_estimate_bytes(&s->data, &s->data.items[image], s->method);

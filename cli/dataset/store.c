@@ -90,7 +90,7 @@ static bool says(const json_t *root, const char *name, const char *text) {
     return value && strcmp(value, text) == 0;
 }
 
-/* ---- whose folder it is --------------------------------------------------------------------- */
+/* ---- ownership of the folder ---------------------------------------------------------------- */
 
 /* The file that names the owner, and the version of the format. */
 #define MARKER "dcrf-folder.json"

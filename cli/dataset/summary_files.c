@@ -19,7 +19,7 @@ typedef struct summary_sources {
 typedef bool summary_writer(FILE *stream, const char *file, const summary_sources *from,
                             cli_problem *problem);
 
-/* ---- one writer a file ---------------------------------------------------------------------- */
+/* ---- one writer per file -------------------------------------------------------------------- */
 
 static bool write_csv(FILE *stream, const char *file, const summary_sources *from,
                       cli_problem *problem) {

@@ -74,7 +74,7 @@ static const cli_option tune_option_table[] = {
     {0},
 };
 
-/* ---- what the search is of ------------------------------------------------------------------ */
+/* ---- description of the search -------------------------------------------------------------- */
 
 static const cli_option *const no_part_of_model[] = {tune_option_table, workers_option_table,
                                                      feedback_option_table, NULL};
@@ -219,7 +219,7 @@ static bool run_together(tuning *t, cli_problem *problem) {
     return ranks_agree(done, problem);
 }
 
-/* ---- before it ------------------------------------------------------------------------------ */
+/* ---- preparation ---------------------------------------------------------------------------- */
 
 static bool check_options(const tune_settings *settings, cli_problem *problem) {
     const tune_options *tune = &settings->tune;

@@ -11,7 +11,7 @@
 const char *const tune_score_names[TUNE_SCORES] = {"accuracy", "mean_iou", "band_accuracy"};
 const char *const tune_score_titles[TUNE_SCORES] = {"accuracy", "mean IoU", "band accuracy"};
 
-/* ---- together ------------------------------------------------------------------------------- */
+/* ---- collective calls ----------------------------------------------------------------------- */
 
 typedef struct order {
     size_t split;  /* TUNE_SPLITS: the end */

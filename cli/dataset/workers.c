@@ -143,7 +143,7 @@ static void *work(void *given) {
     return NULL;
 }
 
-/* ---- dealing -------------------------------------------------------------------------------- */
+/* ---- handing out images --------------------------------------------------------------------- */
 
 typedef struct dealer {
     workers *workers;

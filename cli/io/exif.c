@@ -61,7 +61,7 @@ static part part_from(const part *p, size_t at, size_t bytes) {
     return (part){p->data + at, bytes < p->size - at ? bytes : p->size - at, false};
 }
 
-/* ---- where it lies -------------------------------------------------------------------------- */
+/* ---- locating the structure ----------------------------------------------------------------- */
 
 static int orientation_of_jpeg(const part *p) {
     const uint8_t start_of_scan = 0xda, app1 = 0xe1;

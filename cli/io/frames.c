@@ -110,7 +110,7 @@ bool frames_list(const char *folder, line_list *paths, cli_problem *problem) {
     return done;
 }
 
-/* ---- partners ------------------------------------------------------------------------------- */
+/* ---- matching files ------------------------------------------------------------------------- */
 
 /* The only file whose name continues that of the picture; NULL: none, or several. */
 static char *find_longer(const char *folder, const char *name, size_t length,

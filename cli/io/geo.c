@@ -46,7 +46,7 @@ double geo_label_nodata(const geo_reference *geo, size_t labels) {
     return is_free ? geo->nodata : largest;
 }
 
-/* ---- of a GeoTIFF --------------------------------------------------------------------------- */
+/* ---- GeoTIFF -------------------------------------------------------------------------------- */
 
 static TIFFDataType type_of(geo_type type) {
     return type == GEO_OF_DOUBLES ? TIFF_DOUBLE : type == GEO_OF_SHORTS ? TIFF_SHORT : TIFF_ASCII;

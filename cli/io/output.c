@@ -195,7 +195,7 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
     return true;
 }
 
-/* ---- which files these are ------------------------------------------------------------------ */
+/* ---- comparing files ------------------------------------------------------------------------ */
 
 static bool look_at(const char *path, bool is_output, struct stat *info) {
     return (is_output && output_is_standard(path) ? fstat(STDOUT_FILENO, info)

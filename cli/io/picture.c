@@ -124,7 +124,7 @@ static bool take_watched(void *user, const picture *described, const uint16_t *s
            hand_on(watched, &grey, watched->numbers, rows);
 }
 
-/* ---- upright -------------------------------------------------------------------------------- */
+/* ---- turning upright ------------------------------------------------------------------------ */
 
 static bool turn_upright(picture *decoded, int orientation) {
     const size_t width = decoded->width, height = decoded->height;
@@ -145,7 +145,7 @@ static bool turn_upright(picture *decoded, int orientation) {
     return true;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- whole pictures ------------------------------------------------------------------------- */
 
 /* What to request from the decoder, and what remains to be done. */
 static picture_wish wish_for(const uint8_t *data, size_t size, picture_purpose purpose) {

@@ -126,7 +126,7 @@ void raster_close(raster *from) {
     *from = (raster){.descriptor = -1};
 }
 
-/* ---- where it comes from -------------------------------------------------------------------- */
+/* ---- sources -------------------------------------------------------------------------------- */
 
 static bool open_file(raster *made, cli_problem *problem) {
     made->descriptor = open(made->path, O_RDONLY | O_CLOEXEC);

@@ -13,7 +13,7 @@
 #define PREFIX ".dcrf-temporary-"
 #define PATTERN PREFIX "XXXXXX"
 
-/* ---- those that exist ----------------------------------------------------------------------- */
+/* ---- existing files ------------------------------------------------------------------------- */
 
 /* Paths that a signal handler can read at any time. A path that is too long, or does not fit the
  * table, is not guarded. */

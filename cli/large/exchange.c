@@ -27,7 +27,7 @@ struct tile_exchange {
     ranks_counters *counters;
 };
 
-/* ---- begin and end -------------------------------------------------------------------------- */
+/* ---- start and end -------------------------------------------------------------------------- */
 
 static bool find_places(tile_exchange *x, cli_problem *problem) {
     uint64_t end = 0;

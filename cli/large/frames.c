@@ -13,7 +13,7 @@ bool large_frames_have_energies(const large_inputs *inputs) {
     return image_is_video(&inputs->image) && path_is_folder(unary_file(&inputs->options->unary));
 }
 
-/* ---- what is stored ------------------------------------------------------------------------- */
+/* ---- temporary storage ---------------------------------------------------------------------- */
 
 static bool open_spool(FILE **stream, const char *file, cli_problem *problem) {
     *stream = spool_open(NULL);
@@ -70,7 +70,7 @@ static bool store_maps(large_inputs *inputs, FILE *stream, cli_problem *problem)
     return done;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- frames --------------------------------------------------------------------------------- */
 
 static bool store_frame(large_inputs *inputs, size_t index, FILE *colours, FILE *numbers,
                         cli_problem *problem) {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what tiles cannot do ------------------------------------------------------------------- */
+/* ---- limitations of tiles ------------------------------------------------------------------- */
 
 bool large_inputs_check(const model_options *options, cli_problem *problem) {
     if (options->unary.scribbles_file)
@@ -170,7 +170,7 @@ static bool inspect_map(large_inputs *inputs, cli_problem *problem) {
            prior_resolve(unary, &inputs->image, &traits, &inputs->labels, &inputs->facts, problem);
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 /* The file is mapped, and unmapped before others are mapped, so that a limit on the address
  * space suffices. */

@@ -287,7 +287,7 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
     return done;
 }
 
-/* ---- taking --------------------------------------------------------------------------------- */
+/* ---- taking tiles --------------------------------------------------------------------------- */
 
 /* Where a row of a tile's inner region goes; NULL: not requested. */
 typedef struct field_row {
@@ -383,7 +383,7 @@ void large_outputs_flicker(const large_outputs *o, flicker *before, flicker *aft
     *after = o->frames.after;
 }
 
-/* ---- by way of a file ----------------------------------------------------------------------- */
+/* ---- through a file ------------------------------------------------------------------------- */
 
 size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile *tile,
                                   size_t labels) {

@@ -80,7 +80,7 @@ static bool is_folder_name(const char *text) {
     return path_names_folder(text) || !strchr(slash ? slash + 1 : text, '.');
 }
 
-/* ---- which kind of arguments ---------------------------------------------------------------- */
+/* ---- kinds of arguments --------------------------------------------------------------------- */
 
 static size_t count_operands(const job *j) {
     size_t operands = 0;

@@ -130,7 +130,7 @@ static bool apply_matrix(const char *file, dcrf_model *model, cli_problem *probl
     return done;
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- dispatch ------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end) {
     const size_t length = strlen(text), end_length = strlen(end);

@@ -19,7 +19,7 @@ static const uint8_t okabe_ito[][3] = {
 };
 #define OKABE_ITO_COLOURS (sizeof okabe_ito / sizeof okabe_ito[0])
 
-/* ---- as eyes see them ----------------------------------------------------------------------- */
+/* ---- colour vision -------------------------------------------------------------------------- */
 
 enum { NORMAL, PROTANOPE, DEUTERANOPE, VISIONS };
 

@@ -244,7 +244,7 @@ static bool array_from_nifti(const char *path, const cli_image *image, array_fit
     return done;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 bool pixel_array_read(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                       pixel_array *array, cli_problem *problem) {

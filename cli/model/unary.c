@@ -468,7 +468,7 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
     return done;
 }
 
-/* ---- what was made of it -------------------------------------------------------------------- */
+/* ---- facts for reports ---------------------------------------------------------------------- */
 
 void unary_facts_print(FILE *stream, const unary_facts *facts) {
     if (facts->is_mask)

@@ -75,7 +75,7 @@ static bool mark_sure(const char *path, const cli_image *image, float *confidenc
     return true;
 }
 
-/* ---- together ------------------------------------------------------------------------------- */
+/* ---- confidence per pixel ------------------------------------------------------------------- */
 
 bool prior_confidence_read(const unary_options *options, const cli_image *image, float **confidence,
                            cli_problem *problem) {

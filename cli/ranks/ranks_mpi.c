@@ -33,7 +33,7 @@ struct ranks_counters {
 static size_t rank_count = 1;
 static size_t rank_mine = 0;
 
-/* ---- begin and end -------------------------------------------------------------------------- */
+/* ---- start and end -------------------------------------------------------------------------- */
 
 bool ranks_begin(int *count, char ***arguments, cli_problem *problem) {
     int provided = MPI_THREAD_SINGLE, size = 1, rank = 0;
@@ -71,7 +71,7 @@ size_t ranks_mine(void) {
     return rank_mine;
 }
 
-/* ---- together ------------------------------------------------------------------------------- */
+/* ---- collective calls ----------------------------------------------------------------------- */
 
 static void wait_for(MPI_Request *request) {
     struct timespec pause = {0, SHORTEST_SLEEP_NS};

@@ -106,7 +106,7 @@ static void measure_unary(const built_model *built, const float *strength, float
     m->persuadable_share = (double)persuadable / (double)variables;
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static void write_kernel(FILE *stream, const built_model *built, const measurements *m, size_t k) {
     const dcrf_kernel *kernel = &built->kernels[k];

@@ -73,7 +73,7 @@ void scene_free(scene *shown) {
     shown->colours = NULL;
 }
 
-/* ---- labels over it ------------------------------------------------------------------------- */
+/* ---- labels on top -------------------------------------------------------------------------- */
 
 /* Label 0, if black, is the background and stays transparent. */
 static bool is_background(const palette *colours, uint16_t label) {

@@ -131,7 +131,7 @@ void svg_end_inside(FILE *stream) {
     fputs("</g>\n", stream);
 }
 
-/* ---- staircases ----------------------------------------------------------------------------- */
+/* ---- step plots ----------------------------------------------------------------------------- */
 
 void svg_stairs_add(svg_stairs *stairs, double x, double y) {
     if (!isfinite(y))

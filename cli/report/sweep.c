@@ -88,7 +88,7 @@ void sweep_free(strength_sweep *sweep) {
     *sweep = (strength_sweep){0};
 }
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static bool loses_labels(const sweep_point *point) {
     return (point->changes.warnings & (DCRF_WARNING_CONSTANT | DCRF_WARNING_LABEL_GONE)) != 0;
