@@ -175,7 +175,7 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
     dcrf_energy energy;
     if (!marginals || stride < model->labels)
         return dcrf_fail(error, marginals ? DCRF_ERROR_SIZE : DCRF_ERROR_ARGUMENT,
-                         "marginals to start from need a row of %zu floats a variable",
+                         "marginals to start from need a row of %zu floats per variable",
                          model->labels);
     dcrf_status status = need_start(solver, error);
     if (status < 0)
