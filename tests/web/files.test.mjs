@@ -75,8 +75,9 @@ test('a rough mask of 0 and 255 is refined as the command refines it, and what w
   assert.deepEqual(await labelsOf(), refined);
   /* The command says the same in its own words. */
   const text = execFileSync('build/dcrf', ['solve', 'docs/images/scene.png', '--labels-prior', join(scratch, 'rough.png')], { encoding: 'utf8' });
-  const [, pixels, percent] = text.match(/borders moved by ([\d.]+) pixels on average; ([\d.]+) % of/), said = await visitor.message();
-  assert.ok(said.includes(`${Number(pixels).toFixed(1)} pixels`) && said.includes(`${Number(percent).toFixed(1)} %`), `${said}; ${text}`);
+  const figures = (words) => words.match(/borders moved by ([\d.]+) pixels on average; ([\d.]+) % of/).slice(1).map(Number), said = await visitor.message();
+  /* The page rounds to one decimal, the command to two at least. */
+  figures(said).forEach((shown, i) => assert.ok(Math.abs(shown - figures(text)[i]) < 0.056, `${said}; ${text}`));
 });
 
 test('soft masks and label maps, indexed too, are the command\'s', async () => {
