@@ -3,17 +3,9 @@
  * of the right size. */
 #include "module.h"
 
-#include <dcrf/experimental.h>
-
-typedef struct {
-    PyObject_HEAD dcrf_operator *op;
-    dcrf_workspace *workspace;
-    int is_busy;
-} lattices_object;
-
 /* Lattices(device, stream, features, variables, dimension, pictures, is_symmetric, is_waiting) */
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
-    lattices_object *self = (lattices_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     static char *names[] = {"device",   "stream",       "features",   "variables", "dimension",
                             "pictures", "is_symmetric", "is_waiting", NULL};
     const char *device;
@@ -39,35 +31,18 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
         status = dcrf_operator_new_on_device(&self->op, (const float *)(uintptr_t)features,
                                              (size_t)variables, (size_t)dimension, (size_t)pictures,
                                              is_symmetric, is_waiting, self->workspace, &error);
-    Py_END_ALLOW_THREADS self->is_busy = 0;
-    if (status < 0) {
-        dcrf_py_raise(&error);
-        return -1;
-    }
-    return 0;
-}
-
-static void dealloc(PyObject *object) {
-    lattices_object *self = (lattices_object *)object;
-    dcrf_operator_free(&self->op);
-    dcrf_workspace_free(&self->workspace);
-    dcrf_py_free_object(object);
+    Py_END_ALLOW_THREADS return dcrf_py_operator_made(self, status, &error);
 }
 
 /* apply(in, out, channels): rows of dcrf_padded(channels) floats */
 static PyObject *apply(PyObject *object, PyObject *arguments) {
-    lattices_object *self = (lattices_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     unsigned long long in, out;
     Py_ssize_t channels;
     dcrf_error error;
     if (!PyArg_ParseTuple(arguments, "KKn", &in, &out, &channels))
         return NULL;
-    if (channels < 1 || channels > DCRF_MAX_LABELS) {
-        PyErr_Format(PyExc_ValueError, "%zd channels; 1 to %d are possible", channels,
-                     DCRF_MAX_LABELS);
-        return NULL;
-    }
-    if (dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
+    if (dcrf_py_check_channels(channels) < 0 || dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
         return NULL;
     const dcrf_status status = dcrf_operator_apply(
         self->op, self->workspace, DCRF_SYMMETRIC, (const float *)(uintptr_t)in,
@@ -76,7 +51,7 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
 }
 
 static PyObject *diagonal(PyObject *object, PyObject *argument) {
-    lattices_object *self = (lattices_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     const unsigned long long out = PyLong_AsUnsignedLongLong(argument);
     dcrf_error error;
     if (PyErr_Occurred() || dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
@@ -91,7 +66,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, dcrf_py_operator_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_doc, "Lattices(device, stream, features, variables, dimension, pictures, is_symmetric, "
                 "is_waiting)"},
@@ -99,6 +74,6 @@ static PyType_Slot slots[] = {
 };
 
 PyType_Spec dcrf_py_lattices_spec = {.name = "dcrf._core.Lattices",
-                                     .basicsize = sizeof(lattices_object),
+                                     .basicsize = sizeof(struct dcrf_py_operator),
                                      .flags = Py_TPFLAGS_DEFAULT,
                                      .slots = slots};

@@ -10,6 +10,7 @@
 #include <Python.h>
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 
 /* Before Python 3.10 all types were mutable. */
 #ifndef Py_TPFLAGS_IMMUTABLETYPE
@@ -101,6 +102,17 @@ PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
+
+/* What Operator and Lattices are (operator.c). `made` is the end of their init. */
+struct dcrf_py_operator {
+    PyObject_HEAD dcrf_operator *op;
+    dcrf_workspace *workspace;
+    int is_busy;
+};
+int dcrf_py_operator_made(struct dcrf_py_operator *self, dcrf_status status,
+                          const dcrf_error *error);
+void dcrf_py_operator_dealloc(PyObject *object);
+int dcrf_py_check_channels(Py_ssize_t channels);
 
 /* Types, as PyType_Spec, one per file. */
 extern PyType_Spec dcrf_py_model_spec;

@@ -1,18 +1,32 @@
 /* dcrf._core.Operator: a kernel as a linear operator. */
 #include "module.h"
 
-#include <dcrf/experimental.h>
+int dcrf_py_operator_made(struct dcrf_py_operator *self, dcrf_status status,
+                          const dcrf_error *error) {
+    self->is_busy = 0;
+    if (status < 0)
+        dcrf_py_raise(error);
+    return status < 0 ? -1 : 0;
+}
 
-typedef struct {
-    PyObject_HEAD dcrf_operator *op;
-    dcrf_workspace *workspace;
-    int is_busy;
-} operator_object;
+void dcrf_py_operator_dealloc(PyObject *object) {
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
+    dcrf_operator_free(&self->op);
+    dcrf_workspace_free(&self->workspace);
+    dcrf_py_free_object(object);
+}
+
+int dcrf_py_check_channels(Py_ssize_t channels) {
+    if (channels >= 1 && channels <= DCRF_MAX_LABELS)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%zd channels; 1 to %d are possible", channels, DCRF_MAX_LABELS);
+    return -1;
+}
 
 /* Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, kind, threads,
  * device): see kernel.c */
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
-    operator_object *self = (operator_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     static char *names[] = {"shape",        "spacing", "sigmas",  "channels", "channel_sigmas",
                             "is_symmetric", "kind",    "threads", "device",   NULL};
     const char *device = "cpu";
@@ -49,24 +63,12 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
         status = dcrf_operator_new(&self->op, &grid, &kernel, (dcrf_operator_kind)kind,
                                    self->workspace, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    self->is_busy = 0;
-    if (status < 0) {
-        dcrf_py_raise(&error);
-        return -1;
-    }
-    return 0;
-}
-
-static void dealloc(PyObject *object) {
-    operator_object *self = (operator_object *)object;
-    dcrf_operator_free(&self->op);
-    dcrf_workspace_free(&self->workspace);
-    dcrf_py_free_object(object);
+    return dcrf_py_operator_made(self, status, &error);
 }
 
 /* apply(direction, in, out, channels): blocks of rows of dcrf_padded(channels) floats */
 static PyObject *apply(PyObject *object, PyObject *arguments) {
-    operator_object *self = (operator_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     PyObject *in_array, *out_array;
     Py_ssize_t channels;
     Py_buffer buffers[2] = {{0}, {0}};
@@ -76,12 +78,7 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
     dcrf_status status = DCRF_OK;
     if (!PyArg_ParseTuple(arguments, "iOOn", &direction, &in_array, &out_array, &channels))
         return NULL;
-    if (channels < 1 || channels > DCRF_MAX_LABELS) {
-        PyErr_Format(PyExc_ValueError, "%zd channels; 1 to %d are possible", channels,
-                     DCRF_MAX_LABELS);
-        return NULL;
-    }
-    if (dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
+    if (dcrf_py_check_channels(channels) < 0 || dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
         return NULL;
     const size_t stride = dcrf_padded((size_t)channels);
     count = dcrf_operator_variables(self->op) * stride;
@@ -105,7 +102,7 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
 
 typedef dcrf_status (*vector_of)(const dcrf_operator *, dcrf_workspace *, float *, dcrf_error *);
 
-static PyObject *fill_vector(operator_object *self, PyObject *array, vector_of function) {
+static PyObject *fill_vector(struct dcrf_py_operator *self, PyObject *array, vector_of function) {
     Py_buffer buffer;
     dcrf_error error;
     dcrf_status status;
@@ -121,15 +118,15 @@ static PyObject *fill_vector(operator_object *self, PyObject *array, vector_of f
 }
 
 static PyObject *diagonal(PyObject *object, PyObject *array) {
-    return fill_vector((operator_object *)object, array, dcrf_operator_diagonal);
+    return fill_vector((struct dcrf_py_operator *)object, array, dcrf_operator_diagonal);
 }
 
 static PyObject *row_sums(PyObject *object, PyObject *array) {
-    return fill_vector((operator_object *)object, array, dcrf_operator_row_sums);
+    return fill_vector((struct dcrf_py_operator *)object, array, dcrf_operator_row_sums);
 }
 
 static PyObject *info(PyObject *object, PyObject *arguments) {
-    operator_object *self = (operator_object *)object;
+    struct dcrf_py_operator *self = (struct dcrf_py_operator *)object;
     (void)arguments;
     if (dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
         return NULL;
@@ -142,7 +139,8 @@ static PyObject *info(PyObject *object, PyObject *arguments) {
 
 static PyObject *device(PyObject *object, PyObject *arguments) {
     (void)arguments;
-    return PyUnicode_FromString(dcrf_workspace_device(((operator_object *)object)->workspace));
+    return PyUnicode_FromString(
+        dcrf_workspace_device(((struct dcrf_py_operator *)object)->workspace));
 }
 
 static PyMethodDef methods[] = {
@@ -153,7 +151,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_init, init},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, dcrf_py_operator_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_doc, "Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, kind, "
                 "threads, device='cpu')"},
@@ -161,6 +159,6 @@ static PyType_Slot slots[] = {
 };
 
 PyType_Spec dcrf_py_operator_spec = {.name = "dcrf._core.Operator",
-                                     .basicsize = sizeof(operator_object),
+                                     .basicsize = sizeof(struct dcrf_py_operator),
                                      .flags = Py_TPFLAGS_DEFAULT,
                                      .slots = slots};

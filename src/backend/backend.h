@@ -21,6 +21,7 @@
 #include <dcrf/densecrf.h>
 #include <dcrf/device.h>
 #include <dcrf/unary.h>
+#include <math.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -130,6 +131,11 @@ enum dcrf_backend_dual {
     DCRF_BACKEND_DUALS
 };
 enum dcrf_backend_marginals { DCRF_BACKEND_Y, DCRF_BACKEND_Z };
+
+/* The momentum of an accelerated method, from 1 on (Beck and Teboulle 2009). */
+static inline double dcrf_next_momentum(double momentum) {
+    return (1 + sqrt(1 + 4 * momentum * momentum)) / 2;
+}
 
 /* A step from the dual point of z (lp/lp_huber.c): updates the average and the best dual point, y,
  * and z. */

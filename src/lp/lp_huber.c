@@ -237,12 +237,8 @@ static double next_weight(struct dcrf_lp_huber *huber, bool *has_average) {
     return huber->momentum / huber->average_weight;
 }
 
-static double next_momentum(double momentum) {
-    return (1 + sqrt(1 + 4 * momentum * momentum)) / 2;
-}
-
 static float beta_of(double momentum) {
-    return (float)((momentum - 1) / next_momentum(momentum));
+    return (float)((momentum - 1) / dcrf_next_momentum(momentum));
 }
 
 /* Record that the best point has moved by `weight` towards another one. */
@@ -283,7 +279,7 @@ static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
                      done.bounds[DCRF_BACKEND_TO_AVERAGE]);
     dcrf_lp_inner_judge(&huber->inner, how.inner_steps, bins, done.decrease);
     huber->objective = done.objective + lp->space.constant;
-    huber->momentum = next_momentum(done.uphill > 0 ? 1 : huber->momentum);
+    huber->momentum = dcrf_next_momentum(done.uphill > 0 ? 1 : huber->momentum);
     return DCRF_OK;
 }
 

@@ -104,7 +104,8 @@ static const float *view(const dcrf_backend_lp *lp) {
 static dcrf_status read_marginals(dcrf_backend_lp *lp, enum dcrf_backend_marginals which,
                                   float *block, dcrf_error *error) {
     (void)error;
-    dcrf_lp_blocks_read(&lp->blocks, which == DCRF_BACKEND_Y ? lp->blocks.y : lp->blocks.z, block);
+    dcrf_lp_blocks_read(&lp->blocks, which == DCRF_BACKEND_Y ? lp->blocks.y : lp->blocks.z,
+                        sizeof *block, block);
     return DCRF_OK;
 }
 
@@ -130,9 +131,9 @@ static dcrf_status read_best(dcrf_backend_lp *lp, double *pairwise, double *cliq
                              dcrf_error *error) {
     (void)error;
     const struct dcrf_dual *best = &lp->blocks.dual[DCRF_BACKEND_BEST];
-    dcrf_lp_blocks_read_double(&lp->blocks, best->pairwise, pairwise);
+    dcrf_lp_blocks_read(&lp->blocks, best->pairwise, sizeof *pairwise, pairwise);
     if (best->clique)
-        dcrf_lp_blocks_read_double(&lp->blocks, best->clique, clique);
+        dcrf_lp_blocks_read(&lp->blocks, best->clique, sizeof *clique, clique);
     return DCRF_OK;
 }
 

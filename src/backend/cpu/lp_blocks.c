@@ -226,22 +226,15 @@ dcrf_status dcrf_lp_blocks_widen(struct dcrf_lp_blocks *blocks, dcrf_error *erro
 
 /* ---- from and to the model's rows ----------------------------------------------------------- */
 
-void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const float *from, float *to) {
-    const size_t labels = blocks->all->labels, stride = blocks->all->stride;
+void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const void *from, size_t bytes,
+                         void *to) {
+    const size_t labels = blocks->all->labels, stride = blocks->all->stride * bytes;
     for (size_t a = 0; a < blocks->all->variables; a++) {
+        const char *row = (const char *)from + a * blocks->space.stride * bytes;
+        char *out = (char *)to + a * stride;
         for (size_t i = 0; i < labels; i++)
-            to[a * stride + i] = from[a * blocks->space.stride + blocks->column_of[i]];
-        memset(to + a * stride + labels, 0, (stride - labels) * sizeof *to);
-    }
-}
-
-void dcrf_lp_blocks_read_double(const struct dcrf_lp_blocks *blocks, const double *from,
-                                double *to) {
-    const size_t labels = blocks->all->labels, stride = blocks->all->stride;
-    for (size_t a = 0; a < blocks->all->variables; a++) {
-        for (size_t i = 0; i < labels; i++)
-            to[a * stride + i] = from[a * blocks->space.stride + blocks->column_of[i]];
-        memset(to + a * stride + labels, 0, (stride - labels) * sizeof *to);
+            memcpy(out + i * bytes, row + blocks->column_of[i] * bytes, bytes);
+        memset(out + labels * bytes, 0, stride - labels * bytes);
     }
 }
 

@@ -46,10 +46,9 @@ static inline bool dcrf_lp_blocks_share(const struct dcrf_lp_blocks *blocks) {
 dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric, double epsilon,
                              size_t steps, double *decrease, dcrf_error *error);
 
-/* Copy to and from blocks with the model's row layout. */
-void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const float *from, float *to);
-void dcrf_lp_blocks_read_double(const struct dcrf_lp_blocks *blocks, const double *from,
-                                double *to);
+/* Copy to and from blocks with the model's row layout. `bytes`: per element, floats or doubles. */
+void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const void *from, size_t bytes,
+                         void *to);
 void dcrf_lp_blocks_write(const struct dcrf_lp_blocks *blocks, const float *from, float *to);
 
 /* Replace column indices, one per variable, by the labels of these columns. */

@@ -108,10 +108,6 @@ static dcrf_status filter(const struct majorant *m, dcrf_error *error) {
     return status;
 }
 
-static double next_momentum(double momentum) {
-    return (1 + sqrt(1 + 4 * momentum * momentum)) / 2;
-}
-
 dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric, double epsilon,
                              size_t steps, double *decrease, dcrf_error *error) {
     const struct dcrf_dual_space *space = &blocks->space;
@@ -138,7 +134,7 @@ dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric,
         dcrf_parallel_sums(pool, space->variables, descend, &m, sums, SUMS);
         decrease[1] = sums[DECREASE];
         const double now = sums[UPHILL] > 0 ? 1 : momentum;
-        momentum = next_momentum(now);
+        momentum = dcrf_next_momentum(now);
         m.beta = (float)((now - 1) / momentum);
         blocks->inner = blocks->y;
         blocks->y = m.next;
