@@ -11,8 +11,8 @@
 #include "filter/plan.h"
 #include "io/image.h"
 #include "measure.h"
+#include "method/method.h"
 #include "picture.h"
-#include "solver/method.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>

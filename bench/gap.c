@@ -10,6 +10,7 @@
 #include "io/npy.h"
 #include "lp/lp_experiment.h"
 #include "measure.h"
+#include "solver/solver.h"
 
 #include <dcrf/dcrf.h>
 #include <stdio.h>

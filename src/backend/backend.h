@@ -27,8 +27,8 @@
 extern "C" {
 #endif
 
-/* Increment with every change to this file or to struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 19u
+/* Increment with every change to this file or to filter/operator.h. */
+#define DCRF_BACKEND_VERSION 20u
 
 /* The most labels whose marginals a device can hold so far. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -163,6 +163,8 @@ struct dcrf_backend_advanced {
     double decrease[2];
 };
 
+struct dcrf_backend_proximal_methods;
+
 /* The steps of the LP, each a few passes over the backend's blocks; sums are in double, in any
  * order, as long as it is always the same. A point of the dual is A alpha + v. A bound on the
  * rounding error is subtracted from all bounds (backend/dual_space.h). */
@@ -209,6 +211,34 @@ struct dcrf_backend_lp_methods {
     /* After `advance`: the unary cost of the labels of y, and their pairwise cost over all kernels.
      * NULL: no faster than computing them from the labels. */
     dcrf_status (*energy)(dcrf_backend_lp *lp, double *unary, double *pairwise, dcrf_error *error);
+
+    /* Proximal steps (lp/lp_proximal.c): current is the vertex s, average the point that moves, and
+     * z is y~. NULL: the backend has only the steps above. */
+    const struct dcrf_backend_proximal_methods *proximal;
+};
+
+enum {
+    DCRF_BACKEND_FW_GAP,
+    DCRF_BACKEND_FW_SQUARES,
+    DCRF_BACKEND_FW_OBJECTIVE,
+    DCRF_BACKEND_FW_SUMS
+};
+
+struct dcrf_backend_proximal_methods {
+    /* centre = y; and average = the zero point, if wanted. */
+    dcrf_status (*begin)(dcrf_backend_lp *lp, bool has_reset, dcrf_error *error);
+    /* y or z = P(centre + lambda (average + delta D - phi)) with D = current - average. *slope: the
+     * sum of -D times the result; NULL: not wanted. */
+    dcrf_status (*project)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, double lambda,
+                           double delta, double *slope, dcrf_error *error);
+    /* v of current: the projection of v of average - step z; step 0: the vertex. */
+    dcrf_status (*find_cliques)(dcrf_backend_lp *lp, double step, dcrf_error *error);
+    /* sum -D z, sum D^2, and sum z (phi - current). */
+    dcrf_status (*measure)(dcrf_backend_lp *lp, double *sums, dcrf_error *error);
+    /* average += delta D, with these roundings afterwards. If its bound exceeds *bound, best
+     * becomes average, and *bound its bound. */
+    dcrf_status (*mix)(dcrf_backend_lp *lp, double delta, struct dcrf_roundings roundings,
+                       double *bound, dcrf_error *error);
 };
 
 /* ---- the potential flow --------------------------------------------------------------------- */
@@ -390,27 +420,7 @@ struct dcrf_backend {
     dcrf_status (*open)(dcrf_backend_device **device, size_t index, dcrf_error *error);
     void (*close)(dcrf_backend_device *device);
 
-    /* The operator for checked features, with its normalization or calibration, separate for each
-     * picture. `kind` is not DCRF_OPERATOR_FAST, nor, for several pictures, DCRF_OPERATOR_EXACT.
-     * The device must outlive it. */
-    dcrf_status (*operator_new)(dcrf_operator **op, dcrf_backend_device *device,
-                                const struct dcrf_features *features,
-                                dcrf_normalization normalization, dcrf_operator_kind kind,
-                                dcrf_error *error);
-
-    /* out = sum of factor K in over operators on one device: the block is copied to the device once
-     * and back once. */
-    dcrf_status (*sum)(dcrf_operator *const *operators, const float *factors, size_t count,
-                       const float *in, float *out, size_t channels, size_t stride,
-                       dcrf_error *error);
-
-    /* sums[k] = sum_ab (K_k)_ab [x_a != x_b] for operators on one device. The labels that occur are
-     * numbered 0 .. place_count - 1; place_of has an entry for each label. */
-    dcrf_status (*disagreements)(dcrf_operator *const *operators, size_t count,
-                                 const uint16_t *labels, const uint16_t *place_of,
-                                 size_t label_count, size_t place_count, double *sums,
-                                 dcrf_error *error);
-
+    const struct dcrf_operator_source_methods *operators; /* filter/operator.h */
     const struct dcrf_backend_iterate_methods *iterate;
     const struct dcrf_backend_lp_methods *lp;
     const struct dcrf_backend_flow_methods *flow;
@@ -419,7 +429,7 @@ struct dcrf_backend {
     const struct dcrf_backend_compat_methods *compat;
 };
 
-/* The CPU: no devices, operators from filter/ (so no `operator_new`), and no `arrays` or `compat`
+/* The CPU: no devices, operators from filter/ (so no `operators`), and no `arrays` or `compat`
  * yet. */
 extern const struct dcrf_backend dcrf_backend_cpu;
 

@@ -12,8 +12,6 @@
 
 #define LIBRARY "libdcrf-cuda.so.0"
 
-static const struct dcrf_slot device_slot = {"the device"};
-
 /* ---- the library ---------------------------------------------------------------------------- */
 
 /* The table, once found. All threads write the same value. */
@@ -134,7 +132,7 @@ static void close_device(void *attached) {
 }
 
 const struct dcrf_device *dcrf_workspace_find_device(const dcrf_workspace *workspace) {
-    return dcrf_workspace_attached(workspace, &device_slot);
+    return (const struct dcrf_device *)dcrf_workspace_source(workspace);
 }
 
 const char *dcrf_workspace_device(const dcrf_workspace *workspace) {
@@ -163,7 +161,7 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
         return dcrf_fail_null(error, "the workspace or the name of the device");
     size_t index;
     if (strcmp(name, "cpu") == 0) {
-        dcrf_workspace_attach(workspace, &device_slot, NULL, NULL);
+        dcrf_workspace_attach(workspace, &dcrf_operator_source_slot, NULL, NULL);
         return DCRF_OK;
     }
     if (!parse_name(name, &index))
@@ -183,7 +181,8 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
         dcrf_release(device);
         return status;
     }
-    if (!dcrf_workspace_attach(workspace, &device_slot, device, close_device)) {
+    device->source = (struct dcrf_operator_source){device->backend->operators, device->opened};
+    if (!dcrf_workspace_attach(workspace, &dcrf_operator_source_slot, device, close_device)) {
         close_device(device);
         return dcrf_fail_memory(error, "a device");
     }
@@ -276,4 +275,29 @@ dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error
     const struct dcrf_device *device;
     const dcrf_status status = need_device(workspace, &device, error);
     return status < 0 ? status : device->backend->arrays->wait_for(device->opened, stream, error);
+}
+
+/* ---- operators of rows on a device ---------------------------------------------------------- */
+
+dcrf_status dcrf_operator_new_on_device(dcrf_operator **op, const float *features, size_t variables,
+                                        size_t dimension, size_t pictures, int is_symmetric,
+                                        int is_waiting, dcrf_workspace *workspace,
+                                        dcrf_error *error) {
+    if (!op || !features || !workspace)
+        return dcrf_fail_null(error, "the operator, the features or the workspace");
+    DCRF_ENTER(workspace, error);
+    *op = NULL;
+    if (dimension == 0 || dimension > DCRF_MAX_FEATURES)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu features; 1 to %d are possible", dimension,
+                         DCRF_MAX_FEATURES);
+    if (variables == 0 || pictures == 0 || variables % pictures != 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu variables are not %zu equal pictures",
+                         variables, pictures);
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    if (!device || !device->backend->arrays->lattice_of_rows)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "lattices of several pictures are made on a GPU only");
+    return device->backend->arrays->lattice_of_rows(op, device->opened, features, variables,
+                                                    dimension, pictures, is_symmetric != 0,
+                                                    is_waiting != 0, error);
 }

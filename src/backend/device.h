@@ -1,10 +1,11 @@
 /* The device of a workspace. */
-#ifndef DCRF_FILTER_DEVICE_H
-#define DCRF_FILTER_DEVICE_H
+#ifndef DCRF_BACKEND_DEVICE_H
+#define DCRF_BACKEND_DEVICE_H
 
 #include "backend/backend.h"
 
 struct dcrf_device {
+    struct dcrf_operator_source source; /* first: found by the workspace's slot */
     const struct dcrf_backend *backend;
     dcrf_backend_device *opened;
     size_t index;

@@ -7,7 +7,6 @@
  * For Potts this sums the mass of the other labels, which is all nonnegative: nothing cancels, and
  * the diagonal is not involved. Only labels that occur are filtered. */
 #include "core/error.h"
-#include "energy/part.h"
 #include "energy/sums.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "energy/unary_minimum.h"
+#include "energy/labelling.h"
 
 #include "core/error.h"
 #include "dsp/dsp.h"
@@ -172,4 +172,32 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     if (dcrf_model_has_distances(model))
         dcrf_energy_round_up(energy, dcrf_energy_error_of_constant(model, *label));
     return DCRF_OK;
+}
+
+/* ---- marginals ------------------------------------------------------------------------------ */
+
+struct rounding {
+    const struct dcrf_marginals *marginals;
+    uint16_t *labels;
+};
+
+static void label_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct rounding *rounding = context;
+    const struct dcrf_marginals *marginals = rounding->marginals;
+    dcrf_label_by_marginals(marginals->values + begin * marginals->stride, end - begin,
+                            marginals->labels, marginals->stride, rounding->labels + begin);
+}
+
+void dcrf_labels_of_marginals(const struct dcrf_marginals *marginals, dcrf_pool *pool,
+                              uint16_t *labels) {
+    struct rounding rounding = {marginals, labels};
+    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, label_rows, &rounding);
+}
+
+void dcrf_marginals_of_labels(const uint16_t *labels, size_t variables, size_t stride,
+                              float *block) {
+    memset(block, 0, variables * stride * sizeof *block);
+    for (size_t a = 0; a < variables; a++)
+        block[a * stride + labels[a]] = 1;
 }

@@ -1,6 +1,5 @@
 #include "energy/sums.h"
 
-#include "backend/device.h"
 #include "core/error.h"
 
 const struct dcrf_slot dcrf_energy_slot = {"blocks of an energy"};
@@ -41,39 +40,31 @@ static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_e
     return DCRF_OK;
 }
 
-/* Maximum number of operators in one call on a device. */
-#define MOST_TOGETHER 16
-
-/* Sum all kernels in one call if they are Potts and on the workspace's device; else *count is 0. */
-static dcrf_status sum_on_device(const struct dcrf_pair_sum *pairs, double *sums, size_t *count,
-                                 dcrf_error *error) {
+/* Sum all kernels in one call if they are Potts and their operators allow it; else *count is 0. */
+static dcrf_status sum_together(const struct dcrf_pair_sum *pairs, double *sums, size_t *count,
+                                dcrf_error *error) {
     const dcrf_model *model = pairs->plan->model;
-    const struct dcrf_device *device = dcrf_workspace_find_device(pairs->workspace);
-    dcrf_operator *operators[MOST_TOGETHER];
+    struct dcrf_together together;
     *count = 0;
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        if (!(model->kernels[m].weight > 0))
-            continue;
-        if (!pairs->differing || !device || *count == MOST_TOGETHER ||
-            model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS ||
-            pairs->plan->kernels[m].op->device != device->opened) {
-            *count = 0;
+    if (!pairs->differing ||
+        !dcrf_plan_collect(pairs->plan, pairs->workspace, NULL, model->kernel_count, &together))
+        return DCRF_OK;
+    for (size_t m = 0; m < model->kernel_count; m++)
+        if (model->kernels[m].weight > 0 &&
+            model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS)
             return DCRF_OK;
-        }
-        operators[(*count)++] = pairs->plan->kernels[m].op;
-    }
-    return *count > 0 ? device->backend->disagreements(operators, *count, pairs->differing,
-                                                       pairs->place_of, model->labels,
-                                                       pairs->label_count, sums, error)
-                      : DCRF_OK;
+    *count = together.count;
+    return together.methods->disagreements(together.operators, together.count, pairs->differing,
+                                           pairs->place_of, model->labels, pairs->label_count, sums,
+                                           error);
 }
 
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
                               dcrf_error *error) {
     const dcrf_model *model = pairs->plan->model;
-    double together[MOST_TOGETHER];
+    double sums[DCRF_MOST_TOGETHER];
     size_t count, next = 0;
-    dcrf_status status = sum_on_device(pairs, together, &count, error);
+    dcrf_status status = sum_together(pairs, sums, &count, error);
     if (status < 0)
         return status;
     const size_t widest =
@@ -89,7 +80,7 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
         const double weight = model->kernels[pairs->kernel].weight;
         double sum = 0;
         if (weight > 0 && count > 0)
-            sum = together[next++];
+            sum = sums[next++];
         else if (weight > 0 && (status = sum_kernel(pairs, &sum, error)) < 0)
             return status;
         if (of_kernel)

@@ -46,6 +46,13 @@ struct dcrf_pair_sum {
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
                               dcrf_error *error);
 
+/* As dcrf_energy_of_labels, but counting only the unary energies and rows of pairs of variables
+ * with part[a] != 0, so that the parts of a partition add up to the whole. A clique belongs to the
+ * part that contains its first member. */
+dcrf_status dcrf_energy_of_part(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                const uint16_t *labels, const uint8_t *part, dcrf_energy *energy,
+                                dcrf_error *error);
+
 /* How much the members of a clique disagree, from 0 (all agree) to 1. */
 typedef double (*dcrf_disagreement)(const void *subject, const uint32_t *members, size_t count);
 

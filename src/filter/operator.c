@@ -1,12 +1,12 @@
 /* The public functions of operators: check the arguments, then call the implementation. */
 #include "filter/operator.h"
 
-#include "backend/device.h"
 #include "core/error.h"
 #include "core/memory.h"
 
 #include <math.h>
 
+const struct dcrf_slot dcrf_operator_source_slot = {"the device"};
 const struct dcrf_slot dcrf_operator_slot = {"an application"};
 const struct dcrf_slot dcrf_operator_slot2 = {"a second buffer of an application"};
 const struct dcrf_slot dcrf_histogram_slot = {"histograms of the ordered filter"};
@@ -50,10 +50,9 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
     if (kind == DCRF_OPERATOR_GRID && features->kind != DCRF_KERNEL_SPATIAL)
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "the grid operator is for spatial kernels only");
-    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    if (device)
-        return device->backend->operator_new(out, device->opened, features, normalization, kind,
-                                             error);
+    const struct dcrf_operator_source *source = dcrf_workspace_source(workspace);
+    if (source)
+        return source->methods->make(out, source->device, features, normalization, kind, error);
     switch (kind) {
     case DCRF_OPERATOR_EXACT:
         status = dcrf_exact_new(&op, features, workspace, error);
@@ -91,29 +90,6 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
     status = dcrf_operator_build(op, &features, kernel->normalization, kind, workspace, error);
     dcrf_features_clear(&features);
     return status;
-}
-
-dcrf_status dcrf_operator_new_on_device(dcrf_operator **op, const float *features, size_t variables,
-                                        size_t dimension, size_t pictures, int is_symmetric,
-                                        int is_waiting, dcrf_workspace *workspace,
-                                        dcrf_error *error) {
-    if (!op || !features || !workspace)
-        return dcrf_fail_null(error, "the operator, the features or the workspace");
-    DCRF_ENTER(workspace, error);
-    *op = NULL;
-    if (dimension == 0 || dimension > DCRF_MAX_FEATURES)
-        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu features; 1 to %d are possible", dimension,
-                         DCRF_MAX_FEATURES);
-    if (variables == 0 || pictures == 0 || variables % pictures != 0)
-        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu variables are not %zu equal pictures",
-                         variables, pictures);
-    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    if (!device || !device->backend->arrays->lattice_of_rows)
-        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                         "lattices of several pictures are made on a GPU only");
-    return device->backend->arrays->lattice_of_rows(op, device->opened, features, variables,
-                                                    dimension, pictures, is_symmetric != 0,
-                                                    is_waiting != 0, error);
 }
 
 void dcrf_operator_free(dcrf_operator **op) {

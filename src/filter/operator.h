@@ -118,6 +118,49 @@ struct dcrf_operator {
     const void *device; /* the device that holds it (backend/backend.h); NULL: the host */
 };
 
+/* ---- operators made elsewhere --------------------------------------------------------------- */
+
+struct dcrf_backend_device;
+
+struct dcrf_operator_source_methods {
+    /* The operator for checked features, with its normalization or calibration, separate for each
+     * picture. `kind` is not DCRF_OPERATOR_FAST, nor, for several pictures, DCRF_OPERATOR_EXACT.
+     * The device must outlive it. */
+    dcrf_status (*make)(dcrf_operator **op, struct dcrf_backend_device *device,
+                        const struct dcrf_features *features, dcrf_normalization normalization,
+                        dcrf_operator_kind kind, dcrf_error *error);
+
+    /* out = sum of factor K in over operators on one device: the block is copied to the device once
+     * and back once. */
+    dcrf_status (*sum)(dcrf_operator *const *operators, const float *factors, size_t count,
+                       const float *in, float *out, size_t channels, size_t stride,
+                       dcrf_error *error);
+
+    /* sums[k] = sum_ab (K_k)_ab [x_a != x_b] for operators on one device. The labels that occur are
+     * numbered 0 .. place_count - 1; place_of has an entry for each label. */
+    dcrf_status (*disagreements)(dcrf_operator *const *operators, size_t count,
+                                 const uint16_t *labels, const uint16_t *place_of,
+                                 size_t label_count, size_t place_count, double *sums,
+                                 dcrf_error *error);
+};
+
+/* Where a workspace gets its operators, if not from the constructors below: from its device
+ * (backend/device.c attaches it). */
+struct dcrf_operator_source {
+    const struct dcrf_operator_source_methods *methods;
+    struct dcrf_backend_device *device; /* that of its operators */
+};
+extern const struct dcrf_slot dcrf_operator_source_slot;
+
+/* NULL: the workspace computes on the CPU. */
+static inline const struct dcrf_operator_source *
+dcrf_workspace_source(const dcrf_workspace *workspace) {
+    return (const struct dcrf_operator_source *)dcrf_workspace_attached(
+        workspace, &dcrf_operator_source_slot); /* the cast is for C++: CUDA sources read this */
+}
+
+/* ---- operators of filter/ ------------------------------------------------------------------- */
+
 /* Constructors; the features need not outlive the call. */
 dcrf_status dcrf_exact_new(dcrf_operator **op, const struct dcrf_features *features,
                            dcrf_workspace *workspace, dcrf_error *error);

@@ -6,7 +6,6 @@
  * energy. */
 #include "filter/plan.h"
 
-#include "backend/device.h"
 #include "core/error.h"
 #include "core/holders.h"
 #include "core/memory.h"
@@ -74,7 +73,7 @@ static dcrf_status check_time(const dcrf_model *model, dcrf_operator_kind kind,
     dcrf_status status = DCRF_OK;
     /* No estimate for exact kernels: it would be slow too, and building them stops promptly. */
     if (!isfinite(deadline_s) || model->variables < SMALL_PLAN || kind == DCRF_OPERATOR_EXACT ||
-        dcrf_workspace_find_device(workspace))
+        dcrf_workspace_source(workspace))
         return DCRF_OK;
     dcrf_workspace_put_off(workspace, (double)INFINITY);
     for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
@@ -182,36 +181,29 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
 
 /* ---- sums over kernels ---------------------------------------------------------------------- */
 
-/* Maximum number of operators in one call on a device. */
-#define MOST_TOGETHER 16
-
-/* Collect the kernels of the sum for a single call; false if there are none or too many, or if some
- * are not on the workspace's device. */
-static bool find_together(const dcrf_plan *plan, const struct dcrf_device *device,
-                          const size_t *kernels, size_t count, dcrf_operator **operators,
-                          float *factors, size_t *found) {
-    *found = 0;
-    for (size_t k = 0; k < count; k++) {
+bool dcrf_plan_collect(const dcrf_plan *plan, const dcrf_workspace *workspace,
+                       const size_t *kernels, size_t count, struct dcrf_together *together) {
+    const struct dcrf_operator_source *source = dcrf_workspace_source(workspace);
+    *together = (struct dcrf_together){.methods = source ? source->methods : NULL};
+    for (size_t k = 0; k < count && source; k++) {
         const size_t m = kernels ? kernels[k] : k;
         if (plan->model->kernels[m].weight == 0)
             continue;
-        if (!device || plan->kernels[m].op->device != device->opened || *found == MOST_TOGETHER)
+        if (plan->kernels[m].op->device != source->device || together->count == DCRF_MOST_TOGETHER)
             return false;
-        operators[*found] = plan->kernels[m].op;
-        factors[(*found)++] = (float)plan->model->kernels[m].weight;
+        together->operators[together->count] = plan->kernels[m].op;
+        together->factors[together->count++] = (float)plan->model->kernels[m].weight;
     }
-    return *found > 0;
+    return together->count > 0;
 }
 
 dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
                           size_t count, const float *in, float *out, size_t channels, size_t stride,
                           dcrf_error *error) {
-    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    dcrf_operator *operators[MOST_TOGETHER];
-    float factors[MOST_TOGETHER];
-    size_t found;
-    if (find_together(plan, device, kernels, count, operators, factors, &found))
-        return device->backend->sum(operators, factors, found, in, out, channels, stride, error);
+    struct dcrf_together together;
+    if (dcrf_plan_collect(plan, workspace, kernels, count, &together))
+        return together.methods->sum(together.operators, together.factors, together.count, in, out,
+                                     channels, stride, error);
     bool is_first = true;
     for (size_t k = 0; k < count; k++) {
         const size_t m = kernels ? kernels[k] : k;

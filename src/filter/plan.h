@@ -28,6 +28,20 @@ dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error);
 /* Fails if the model's kernels have changed since the plan was made. */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
+/* Kernels whose operators all come from the workspace's source: evaluated in one call. */
+#define DCRF_MOST_TOGETHER 16
+struct dcrf_together {
+    const struct dcrf_operator_source_methods *methods;
+    size_t count;
+    dcrf_operator *operators[DCRF_MOST_TOGETHER];
+    float factors[DCRF_MOST_TOGETHER]; /* the weights */
+};
+
+/* Collect the kernels listed (NULL: the first `count`) that have a weight; false if they cannot be
+ * evaluated in one call. */
+bool dcrf_plan_collect(const dcrf_plan *plan, const dcrf_workspace *workspace,
+                       const size_t *kernels, size_t count, struct dcrf_together *together);
+
 /* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), including the
  * diagonals but not the label compatibilities. `in` and `out` are blocks as in dcrf/operator.h. */
 dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,

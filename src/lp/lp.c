@@ -8,20 +8,75 @@
  */
 #include "lp/lp.h"
 
+#include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "lp/potential_flow.h"
-#include "solver/solver.h"
 
 #include <math.h>
 #include <string.h>
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
+                               dcrf_backend_device *device, const struct dcrf_backend_model *model,
+                               dcrf_error *error) {
+    struct dcrf_lp *lp = user;
+    if (lp->schedule == &dcrf_lp_proximal && !backend->lp->proximal)
+        return DCRF_ERROR_UNSUPPORTED;
+    lp->methods = backend->lp;
+    return lp->methods->make(&lp->blocks, device, model, &lp->space, error);
+}
+
+static void free_blocks(struct dcrf_lp *lp) {
+    lp->best.pairwise = lp->best.clique = NULL; /* they belong to the blocks or the copy */
+    dcrf_dual_clear(&lp->best);
+    dcrf_dual_clear(&lp->best_copy);
+    dcrf_release(lp->y_copy);
+    if (lp->blocks)
+        lp->methods->free(lp->blocks);
+}
+
+/* The copy is allocated when it is first needed. */
+static dcrf_status lp_fetch(void *state, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    const dcrf_model *model = lp->problem->model;
+    if ((lp->y = lp->methods->view(lp->blocks)))
+        return DCRF_OK;
+    if (!lp->y_copy)
+        lp->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *lp->y_copy);
+    if (!lp->y_copy)
+        return dcrf_fail_memory(error, "the LP's marginals");
+    lp->y = lp->y_copy;
+    const dcrf_status status =
+        lp->is_y_old ? lp->methods->read(lp->blocks, DCRF_BACKEND_Y, lp->y_copy, error) : DCRF_OK;
+    lp->is_y_old = status < 0;
+    return status;
+}
+
+dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
+    if (lp->methods->view_best(lp->blocks, &lp->best.pairwise, &lp->best.clique))
+        return DCRF_OK;
+    dcrf_status status = DCRF_OK;
+    if (!lp->best_copy.pairwise)
+        status = dcrf_dual_init(&lp->best_copy, &lp->space, error);
+    lp->best.pairwise = lp->best_copy.pairwise;
+    lp->best.clique = lp->best_copy.clique;
+    if (status == DCRF_OK && lp->is_best_old)
+        status = lp->methods->read_best(lp->blocks, lp->best.pairwise, lp->best.clique, error);
+    lp->is_best_old = status < 0;
+    return status;
+}
+
+/* ---- new and free --------------------------------------------------------------------------- */
 
 static void lp_free(void *state) {
     struct dcrf_lp *lp = state;
     if (!lp)
         return;
-    lp->schedule->clear(lp);
-    dcrf_dual_clear(&lp->best);
+    free_blocks(lp);
+    dcrf_dual_clear(&lp->huber.current);
+    dcrf_dual_clear(&lp->huber.average);
     dcrf_dual_space_clear(&lp->space);
     dcrf_lp_mixture_clear(&lp->mixture);
     dcrf_release(lp->metric);
@@ -35,7 +90,8 @@ static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
     dcrf_status status = dcrf_dual_space_init(&lp->space, lp->problem->plan, lp->problem->workspace,
                                               lp->problem->settings->lp.clique_form, error);
     if (status == DCRF_OK)
-        status = lp->schedule->init(lp, error);
+        status = dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp,
+                                   error);
     return status < 0 ? status : dcrf_lp_mixture_init(lp, error);
 }
 
@@ -55,10 +111,6 @@ static dcrf_status lp_init(void **state, const struct dcrf_problem *problem, dcr
     }
     *state = lp;
     return DCRF_OK;
-}
-
-void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment) {
-    ((struct dcrf_lp *)solver->state)->experiment = *experiment;
 }
 
 /* ---- the start ------------------------------------------------------------------------------ */
@@ -119,9 +171,10 @@ static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
 /* The flow becomes the best dual point; the cliques' part is kept. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
-    const dcrf_status status = lp->schedule->write_best(lp, flow->pairwise, error);
+    const dcrf_status status = lp->methods->write_best(lp->blocks, flow->pairwise, error);
     if (status < 0)
         return status;
+    lp->is_best_old = true;
     lp->best.roundings.pairwise = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
     return keep_flow(lp, flow, error);
@@ -142,7 +195,10 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
         (status = go_on(lp, error)) < 0)
         return status;
     if (!lp->has_best) { /* dual points stay valid wherever the primal starts */
-        if ((status = lp->schedule->reset_best(lp, error)) < 0)
+        dcrf_dual_forget(&lp->best, &lp->space);
+        lp->is_best_old = true;
+        status = lp->methods->reset_best(lp->blocks, lp->best.roundings, &lp->bound, error);
+        if (status < 0)
             return status;
         lp->has_best = true;
         if ((status = go_on(lp, error)) < 0)
@@ -150,6 +206,7 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
     }
     if (start->flow && (status = take_flow(lp, start->flow, error)) < 0)
         return status;
+    lp->is_y_old = true;
     return lp->schedule->start(lp, start, error);
 }
 
@@ -174,10 +231,6 @@ static void judge_variables(void *context, size_t begin, size_t end, double *sum
         if (j->counts)
             j->counts[a] = (uint16_t)count;
     }
-}
-
-dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
-    return lp->schedule->fetch_best(lp, error);
 }
 
 dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
@@ -209,19 +262,20 @@ static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_er
     return status;
 }
 
-static dcrf_status lp_fetch(void *state, dcrf_error *error) {
-    struct dcrf_lp *lp = state;
-    return lp->schedule->fetch_y(lp, error);
-}
-
 static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    return lp->schedule->labels ? lp->schedule->labels(lp, labels, error) : DCRF_NO_LABELS;
+    return lp->methods->labels(lp->blocks, labels, error);
 }
 
 static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    return lp->schedule->energy ? lp->schedule->energy(lp, energy, error) : DCRF_NO_LABELS;
+    if (!lp->methods->energy || !lp->huber.has_stepped || lp->problem->model->cliques.count > 0)
+        return DCRF_NO_LABELS;
+    *energy = (dcrf_energy){0};
+    const dcrf_status status =
+        lp->methods->energy(lp->blocks, &energy->unary, &energy->pairwise, error);
+    energy->total = energy->unary + energy->pairwise;
+    return status;
 }
 
 static const float *lp_marginals(const void *state) {

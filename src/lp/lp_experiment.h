@@ -16,7 +16,4 @@ struct dcrf_lp_experiment {
         .bins = 16, .epsilon = 0.25, .inner_steps = 10, .lambda = 0                                \
     }
 
-/* For a solver of the LP that has not started. */
-void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment);
-
 #endif

@@ -23,9 +23,6 @@
  * (backend/cpu/lp_majorant.c), as many as pay off (lp_inner.c).
  *
  * The blocks and the passes over them belong to a backend (backend/backend.h). */
-#include "backend/make.h"
-#include "core/error.h"
-#include "core/memory.h"
 #include "lp/lp.h"
 
 #include <math.h>
@@ -51,96 +48,6 @@
  * small anyway. */
 #define DEAD 0.0625
 
-/* ---- blocks --------------------------------------------------------------------------------- */
-
-static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
-                               dcrf_backend_device *device, const struct dcrf_backend_model *model,
-                               dcrf_error *error) {
-    struct dcrf_lp *lp = user;
-    lp->huber.methods = backend->lp;
-    return lp->huber.methods->make(&lp->huber.blocks, device, model, &lp->space, error);
-}
-
-static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
-    return dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp,
-                             error);
-}
-
-static void clear(struct dcrf_lp *lp) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    lp->best.pairwise = lp->best.clique = NULL;
-    dcrf_dual_clear(&huber->best_copy);
-    if (huber->blocks)
-        huber->methods->free(huber->blocks);
-    dcrf_release(huber->y_copy);
-    dcrf_dual_clear(&huber->current);
-    dcrf_dual_clear(&huber->average);
-}
-
-static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
-    dcrf_dual_forget(&lp->best, &lp->space);
-    lp->huber.is_best_old = true;
-    return lp->huber.methods->reset_best(lp->huber.blocks, lp->best.roundings, &lp->bound, error);
-}
-
-static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_error *error) {
-    lp->huber.is_best_old = true;
-    return lp->huber.methods->write_best(lp->huber.blocks, pairwise, error);
-}
-
-/* The copy is allocated when it is first needed. */
-static dcrf_status fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    const dcrf_model *model = lp->problem->model;
-    if ((lp->y = huber->methods->view(huber->blocks)))
-        return DCRF_OK;
-    if (!huber->y_copy)
-        huber->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *huber->y_copy);
-    if (!huber->y_copy)
-        return dcrf_fail_memory(error, "the LP's marginals");
-    lp->y = huber->y_copy;
-    const dcrf_status status =
-        huber->is_y_old ? huber->methods->read(huber->blocks, DCRF_BACKEND_Y, huber->y_copy, error)
-                        : DCRF_OK;
-    huber->is_y_old = status < 0;
-    return status;
-}
-
-static dcrf_status fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    double *pairwise, *clique;
-    if (huber->methods->view_best(huber->blocks, &pairwise, &clique)) {
-        lp->best.pairwise = pairwise;
-        lp->best.clique = clique;
-        return DCRF_OK;
-    }
-    dcrf_status status = DCRF_OK;
-    if (!huber->best_copy.pairwise)
-        status = dcrf_dual_init(&huber->best_copy, &lp->space, error);
-    lp->best.pairwise = huber->best_copy.pairwise;
-    lp->best.clique = huber->best_copy.clique;
-    if (status == DCRF_OK && huber->is_best_old)
-        status =
-            huber->methods->read_best(huber->blocks, lp->best.pairwise, lp->best.clique, error);
-    huber->is_best_old = status < 0;
-    return status;
-}
-
-static dcrf_status find_labels(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error) {
-    return lp->huber.methods->labels(lp->huber.blocks, labels, error);
-}
-
-static dcrf_status find_energy(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error) {
-    const struct dcrf_lp_huber *huber = &lp->huber;
-    if (!huber->methods->energy || !huber->has_stepped || lp->problem->model->cliques.count > 0)
-        return DCRF_NO_LABELS;
-    *energy = (dcrf_energy){0};
-    const dcrf_status status =
-        huber->methods->energy(huber->blocks, &energy->unary, &energy->pairwise, error);
-    energy->total = energy->unary + energy->pairwise;
-    return status;
-}
-
 /* ---- widths --------------------------------------------------------------------------------- */
 
 /* Restart the momentum and the average at y. */
@@ -151,7 +58,7 @@ static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *erro
     huber->bound_before = lp->bound;
     huber->momentum = 1;
     huber->average_weight = 0;
-    return huber->methods->restart(huber->blocks, error);
+    return lp->methods->restart(lp->blocks, error);
 }
 
 static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
@@ -159,10 +66,9 @@ static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf
     huber->unary_floor = from->unary_floor;
     huber->has_stepped = false;
     huber->inner = (struct dcrf_lp_inner){0};
-    huber->is_y_old = true;
     dcrf_dual_forget(&huber->average, &lp->space);
     const dcrf_status status =
-        huber->methods->start(huber->blocks, from->y, from->labels, lp->metric, error);
+        lp->methods->start(lp->blocks, from->y, from->labels, lp->metric, error);
     return status < 0 ? status : begin_at(lp, lp->experiment.epsilon, error);
 }
 
@@ -212,13 +118,13 @@ static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *
                               dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     float *z;
-    dcrf_status status = huber->methods->find_point(huber->blocks, shape, DEAD * huber->epsilon,
-                                                    &lp->problem->stop->interrupt, error);
+    dcrf_status status = lp->methods->find_point(lp->blocks, shape, DEAD * huber->epsilon,
+                                                 &lp->problem->stop->interrupt, error);
     if (status != DCRF_OK)
         return status;
     huber->current.roundings.pairwise = dcrf_pair_roundings(&lp->space, shape);
     status = dcrf_lp_mixture_add(lp, &huber->current, shape, &z, error);
-    return status == DCRF_OK && z ? huber->methods->read(huber->blocks, DCRF_BACKEND_Z, z, error)
+    return status == DCRF_OK && z ? lp->methods->read(lp->blocks, DCRF_BACKEND_Z, z, error)
                                   : status;
 }
 
@@ -227,7 +133,7 @@ static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
     if (lp->problem->model->cliques.count == 0)
         return DCRF_OK;
     lp->huber.current.roundings.clique = dcrf_clique_roundings(&lp->space);
-    return lp->huber.methods->find_cliques(lp->huber.blocks, lp->huber.epsilon, error);
+    return lp->methods->find_cliques(lp->blocks, lp->huber.epsilon, error);
 }
 
 /* The weight of the next point in the average, and whether the average differs from that point. */
@@ -267,8 +173,8 @@ static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
         .epsilon = huber->epsilon,
         .beta = beta_of(huber->momentum),
         .inner_steps = lp->space.is_potts ? dcrf_lp_inner_choose(&huber->inner, left) : 0};
-    const dcrf_status status = huber->methods->advance(huber->blocks, &how, &done, error);
-    huber->is_y_old = huber->is_best_old = true;
+    const dcrf_status status = lp->methods->advance(lp->blocks, &how, &done, error);
+    lp->is_y_old = lp->is_best_old = true;
     huber->has_stepped = status == DCRF_OK;
     if (status < 0)
         return status;
@@ -305,15 +211,4 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     return DCRF_OK;
 }
 
-const struct dcrf_lp_schedule_interface dcrf_lp_huber = {
-    .init = init,
-    .clear = clear,
-    .reset_best = reset_best,
-    .write_best = write_best,
-    .start = start,
-    .step = step,
-    .fetch_y = fetch_y,
-    .fetch_best = fetch_best,
-    .labels = find_labels,
-    .energy = find_energy,
-};
+const struct dcrf_lp_schedule_interface dcrf_lp_huber = {.start = start, .step = step};

@@ -2,7 +2,7 @@
 #ifndef DCRF_LP_LP_MIXTURE_H
 #define DCRF_LP_LP_MIXTURE_H
 
-#include "backend/cpu/pair_dual.h"
+#include "backend/dual.h"
 
 struct dcrf_lp;
 

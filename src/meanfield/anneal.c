@@ -9,9 +9,9 @@
  * separates the labels. Cliques are left to the subsequent moves. */
 #include "meanfield/anneal.h"
 
+#include "backend/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "solver/iterate.h"
 
 #include <math.h>
 

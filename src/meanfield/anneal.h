@@ -2,7 +2,7 @@
 #ifndef DCRF_MEANFIELD_ANNEAL_H
 #define DCRF_MEANFIELD_ANNEAL_H
 
-#include "solver/method.h"
+#include "method/method.h"
 
 /* Run annealed mean field and return the labels with the largest marginals. Allocates and frees its
  * own memory. */

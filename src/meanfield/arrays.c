@@ -2,11 +2,11 @@
  * all problems that are alike (arrays_device.c); on the CPU, the solver's method is used. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/labelling.h"
 #include "meanfield/arrays_device.h"
+#include "method/method.h"
 #include "model/model.h"
 #include "model/view.h"
-#include "round/round.h"
-#include "solver/method.h"
 
 #include <dcrf/mean_field.h>
 #include <stdio.h>
@@ -181,7 +181,7 @@ static dcrf_status write_results(const struct here *here, const dcrf_arrays *arr
     uint16_t *labels = dcrf_allocate(model->variables, sizeof *labels);
     if (!labels)
         return dcrf_fail_memory(error, "labels");
-    dcrf_round_largest(&rows, pool, labels);
+    dcrf_labels_of_marginals(&rows, pool, labels);
     results.labels = labels;
     dcrf_parallel_for(pool, model->variables, WRITTEN_TOGETHER, write_labels, &results);
     dcrf_release(labels);

@@ -22,10 +22,10 @@
  *
  * A backend (backend/backend.h) performs the updates and keeps Q; F and the damping are computed
  * here. */
+#include "backend/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "solver/iterate.h"
-#include "solver/method.h"
+#include "method/method.h"
 
 #include <math.h>
 

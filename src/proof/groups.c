@@ -25,7 +25,7 @@
  * errors matter. */
 #include "proof/groups.h"
 
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"

@@ -8,7 +8,7 @@
  * takes microseconds, so thousands are affordable, in double, with lines as narrow as needed. */
 #include "proof/rest.h"
 
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 

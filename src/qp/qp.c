@@ -22,10 +22,10 @@
  * zero, so the part of Psi that B leaves out cancels in L and Q.
  *
  * A backend (backend/backend.h) takes the steps and computes f, L and Q. */
+#include "backend/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "solver/iterate.h"
-#include "solver/method.h"
+#include "method/method.h"
 
 #include <float.h>
 #include <math.h>

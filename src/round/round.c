@@ -33,25 +33,6 @@ struct share {
     uint16_t label;
 };
 
-static void round_largest(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct rounding *rounding = context;
-    const struct dcrf_marginals *marginals = rounding->marginals;
-    dcrf_label_by_marginals(marginals->values + begin * marginals->stride, end - begin,
-                            marginals->labels, marginals->stride, rounding->labels + begin);
-}
-
-void dcrf_round_largest(const struct dcrf_marginals *marginals, dcrf_pool *pool, uint16_t *labels) {
-    struct rounding rounding = {marginals, NULL, labels};
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_largest, &rounding);
-}
-
-void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride, float *block) {
-    memset(block, 0, variables * stride * sizeof *block);
-    for (size_t a = 0; a < variables; a++)
-        block[a * stride + labels[a]] = 1;
-}
-
 struct dcrf_thresholds *dcrf_thresholds_new(size_t labels, const uint16_t *order) {
     struct dcrf_thresholds *thresholds = dcrf_allocate_zero(1, sizeof *thresholds);
     if (!thresholds)

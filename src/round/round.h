@@ -1,25 +1,9 @@
-/* From marginals to labellings. */
+/* From marginals to labellings, at random. */
 #ifndef DCRF_ROUND_ROUND_H
 #define DCRF_ROUND_ROUND_H
 
 #include "core/rng.h"
-#include "core/threads.h"
-
-#include <stdint.h>
-
-/* Rows of `labels` floats, `stride` apart. */
-struct dcrf_marginals {
-    const float *values;
-    size_t variables;
-    size_t labels;
-    size_t stride;
-};
-
-/* The label of the largest entry of every row, the first among equals. */
-void dcrf_round_largest(const struct dcrf_marginals *marginals, dcrf_pool *pool, uint16_t *labels);
-
-/* A labelling as a block of one-hot rows, `stride` apart. */
-void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride, float *block);
+#include "energy/labelling.h"
 
 /* Threshold rounding (Kleinberg and Tardos 2002): draw a label i and a threshold t, both uniform,
  * and assign i to every unlabelled variable with y_ai >= t; repeat until all are labelled. A

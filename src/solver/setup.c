@@ -1,7 +1,8 @@
 /* Creating a solver, and setting the user's start. */
 #include "core/error.h"
 #include "core/memory.h"
-#include "energy/unary_minimum.h"
+#include "energy/labelling.h"
+#include "lp/lp.h"
 #include "solver/settings.h"
 #include "solver/solver.h"
 
@@ -118,6 +119,10 @@ dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error) {
     return DCRF_OK;
 }
 
+void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment) {
+    ((struct dcrf_lp *)solver->state)->experiment = *experiment;
+}
+
 /* ---- starting ------------------------------------------------------------------------------- */
 
 /* Few runs are given a start, so its block is allocated on demand. */
@@ -143,7 +148,7 @@ dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels
         return status;
     if ((status = need_start(solver, error)) < 0)
         return status;
-    dcrf_round_inverse(labels, model->variables, model->stride, solver->start);
+    dcrf_marginals_of_labels(labels, model->variables, model->stride, solver->start);
     return dcrf_solver_start(solver, solver->start, error);
 }
 

@@ -41,7 +41,7 @@ dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dc
 void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels) {
     const dcrf_model *model = solver->problem.model;
     const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride};
-    dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), labels);
+    dcrf_labels_of_marginals(&rows, dcrf_workspace_pool(solver->problem.workspace), labels);
 }
 
 dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,

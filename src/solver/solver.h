@@ -2,10 +2,10 @@
 #ifndef DCRF_SOLVER_SOLVER_H
 #define DCRF_SOLVER_SOLVER_H
 
+#include "method/method.h"
 #include "round/polish.h"
 #include "round/round.h"
 #include "solver/candidates.h"
-#include "solver/method.h"
 #include "solver/trace.h"
 
 #include <dcrf/proof.h>
@@ -71,6 +71,10 @@ void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const d
  * Replace the energy of the best labelling by an upper bound on it, so that the gap is valid for
  * the model. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
+
+/* For studies and tests: a solver of the LP that has not started. */
+struct dcrf_lp_experiment;
+void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment);
 
 /* Start the clock of a run, before its first step. */
 void dcrf_solver_begin(dcrf_solver *solver);

@@ -12,7 +12,7 @@
 #include "core/memory.h"
 #include "core/timer.h"
 #include "core/workspace.h"
-#include "energy/part.h"
+#include "energy/sums.h"
 #include "model/model.h"
 
 #include <dcrf/labelling.h>

@@ -19,7 +19,6 @@
  * rounded again in every round. */
 #include "verify/check.h"
 
-#include "backend/device.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -513,7 +512,7 @@ dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcr
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "checking a certificate needs its bytes, a model and a workspace");
     DCRF_ENTER(workspace, error);
-    if (!dcrf_workspace_find_device(workspace))
+    if (!dcrf_workspace_source(workspace))
         return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
     /* Results found on a device are checked on the CPU. */
     dcrf_workspace *own = NULL;

@@ -423,14 +423,15 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static const struct dcrf_operator_source_methods operators = {
+    .make = operator_new, .sum = sum, .disagreements = disagreements};
+
 const struct dcrf_backend *dcrf_backend_cuda(void) {
     static struct dcrf_backend backend = {.count = count_devices,
                                           .describe = describe,
                                           .open = open_device,
                                           .close = fake_drop,
-                                          .operator_new = operator_new,
-                                          .sum = sum,
-                                          .disagreements = disagreements};
+                                          .operators = &operators};
 
     backend.iterate = &fake_iterate;
     backend.lp = &fake_lp;

@@ -392,6 +392,38 @@ static dcrf_status lp_energy(dcrf_backend_lp *handle, double *unary, double *pai
     return status < 0 ? status : fake_refuse("lp_energy", error);
 }
 
+static dcrf_status proximal_begin(dcrf_backend_lp *handle, bool has_reset, dcrf_error *error) {
+    RUN("proximal_begin", cpu->lp->proximal->begin(object_of(handle)->of_cpu, has_reset, error));
+}
+
+static dcrf_status proximal_project(dcrf_backend_lp *handle, enum dcrf_backend_marginals which,
+                                    double lambda, double delta, double *slope, dcrf_error *error) {
+    RUN("proximal_project",
+        cpu->lp->proximal->project(object_of(handle)->of_cpu, which, lambda, delta, slope, error));
+}
+
+static dcrf_status proximal_find_cliques(dcrf_backend_lp *handle, double step, dcrf_error *error) {
+    RUN("proximal_find_cliques",
+        cpu->lp->proximal->find_cliques(object_of(handle)->of_cpu, step, error));
+}
+
+static dcrf_status proximal_measure(dcrf_backend_lp *handle, double *sums, dcrf_error *error) {
+    RUN("proximal_measure", cpu->lp->proximal->measure(object_of(handle)->of_cpu, sums, error));
+}
+
+static dcrf_status proximal_mix(dcrf_backend_lp *handle, double delta,
+                                struct dcrf_roundings roundings, double *bound, dcrf_error *error) {
+    RUN("proximal_mix",
+        cpu->lp->proximal->mix(object_of(handle)->of_cpu, delta, roundings, bound, error));
+}
+
+static const struct dcrf_backend_proximal_methods fake_proximal = {.begin = proximal_begin,
+                                                                   .project = proximal_project,
+                                                                   .find_cliques =
+                                                                       proximal_find_cliques,
+                                                                   .measure = proximal_measure,
+                                                                   .mix = proximal_mix};
+
 const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .free = lp_free,
                                                 .start = lp_start,
@@ -406,7 +438,8 @@ const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .find_point = lp_find_point,
                                                 .find_cliques = lp_find_cliques,
                                                 .advance = lp_advance,
-                                                .energy = lp_energy};
+                                                .energy = lp_energy,
+                                                .proximal = &fake_proximal};
 
 /* ---- the potential flow --------------------------------------------------------------------- */
 

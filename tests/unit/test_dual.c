@@ -2,7 +2,7 @@
  * cliques, and the pairwise points. */
 #include "backend/cpu/clique_dual.h"
 #include "backend/cpu/pair_dual.h"
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "toy.h"
 
 #include <dcrf/experimental.h>

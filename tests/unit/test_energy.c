@@ -2,7 +2,7 @@
 #include "scene.h"
 
 #include "energy/energy_double.h"
-#include "energy/part.h"
+#include "energy/sums.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>

@@ -2,10 +2,10 @@
 #include "scene.h"
 #include "toy.h"
 
+#include "energy/labelling.h"
 #include "lp/lp.h"
 #include "model/model.h"
 #include "round/polish.h"
-#include "round/round.h"
 #include "solver/solver.h"
 
 #include <dcrf/solver.h>
@@ -142,7 +142,7 @@ static void second_opinion(void **state) {
         const struct dcrf_marginals rows = {field.marginals, VARIABLES, LABELS, LABELS};
         struct dcrf_polisher *polisher;
         assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
-        dcrf_round_largest(&rows, NULL, field.labels);
+        dcrf_labels_of_marginals(&rows, NULL, field.labels);
         assert_int_equal(dcrf_polish(polisher, field.labels, lp.polish_rounds, NULL, NULL),
                          DCRF_OK);
         dcrf_polisher_free(&polisher);

@@ -5,6 +5,7 @@
  *   min form     C_p (1 - sum_i m_pi),  m_pi <= y_ai for the members a of p
  *   spread form  C_p w_p,  w_p >= h_pi - m_pi,  m_pi <= y_ai <= h_pi */
 #include "lp/lp_experiment.h"
+#include "solver/solver.h"
 #include "toy.h"
 
 #include <dcrf/solver.h>

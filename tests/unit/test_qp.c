@@ -1,7 +1,7 @@
 /* The QP relaxation, step by step, against its formula. */
 #include "toy.h"
 
-#include "solver/method.h"
+#include "method/method.h"
 
 #include <dcrf/experimental.h>
 #include <math.h>

@@ -17,7 +17,7 @@ static void the_largest_is_taken(void **state) {
     const float rows[] = {0.2f, 0.5f, 0.3f, -1, 0.4f, 0.2f, 0.4f, 7, 0, 0, 1, 7};
     const struct dcrf_marginals marginals = {rows, 3, 3, 4};
     uint16_t labels[3];
-    dcrf_round_largest(&marginals, NULL, labels);
+    dcrf_labels_of_marginals(&marginals, NULL, labels);
     assert_int_equal(labels[0], 1);
     assert_int_equal(labels[1], 0); /* the first among equals */
     assert_int_equal(labels[2], 2);

@@ -14,7 +14,7 @@
  * kept inside a bracket, ends at their roots after a few sweeps. */
 #include "backend/cpu/clique_dual.h"
 
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 

@@ -2,7 +2,7 @@
 #ifndef DCRF_BACKEND_CPU_CLIQUE_DUAL_H
 #define DCRF_BACKEND_CPU_CLIQUE_DUAL_H
 
-#include "backend/cpu/dual.h"
+#include "backend/dual.h"
 
 /* Scratch memory: per worker, one column of values of a clique. */
 struct dcrf_clique_dual {

@@ -1,6 +1,6 @@
 #include "backend/cpu/iterate.h"
 
-#include "round/round.h"
+#include "energy/labelling.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ static dcrf_status read_labels(dcrf_backend_iterate *iterate, uint16_t *labels, 
     (void)error;
     const dcrf_model *model = iterate->model;
     const struct dcrf_marginals rows = {iterate->y, model->variables, model->labels, model->stride};
-    dcrf_round_largest(&rows, iterate->pool, labels);
+    dcrf_labels_of_marginals(&rows, iterate->pool, labels);
     return DCRF_OK;
 }
 

@@ -1,28 +1,16 @@
 /* The steps of the LP by Huber continuation on the CPU (the mathematics: lp/lp_huber.c). */
-#include "backend/cpu/clique_dual.h"
+#include "backend/cpu/lp.h"
+
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/cut_step.h"
-#include "backend/cpu/lp_blocks.h"
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "round/round.h"
+#include "energy/labelling.h"
 
 #include <math.h>
 #include <string.h>
 
 #define GRAIN 1024
-
-struct dcrf_backend_lp {
-    const dcrf_model *model;
-    dcrf_pool *pool;
-    struct dcrf_lp_blocks blocks;
-    struct dcrf_clique_dual cliques;
-    struct dcrf_cut_step cut_step;
-    const float *metric; /* the caller's */
-    double epsilon;      /* of the current step */
-    float beta;          /* of the current step */
-};
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -114,7 +102,7 @@ static dcrf_status read_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
     const struct dcrf_marginals rows = {blocks->y, lp->model->variables, blocks->space.labels,
                                         blocks->space.stride};
-    dcrf_round_largest(&rows, lp->pool, labels);
+    dcrf_labels_of_marginals(&rows, lp->pool, labels);
     dcrf_lp_blocks_name(blocks, labels);
     return DCRF_OK;
 }
@@ -354,4 +342,5 @@ const struct dcrf_backend_lp_methods dcrf_cpu_lp = {
     .find_point = find_point,
     .find_cliques = find_cliques,
     .advance = advance,
+    .proximal = &dcrf_cpu_proximal,
 };

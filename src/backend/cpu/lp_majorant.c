@@ -14,7 +14,7 @@
  *
  *   y' = P( z - epsilon g / (D + S) + K (w - z) / (D + S) ),   w = y + beta (y - y_before). */
 #include "backend/cpu/lp_blocks.h"
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 

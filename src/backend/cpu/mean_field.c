@@ -1,11 +1,11 @@
 /* The update of mean field on the CPU (the mathematics: meanfield/mean_field.c): the message
  * through the operators, the cliques' part, and one pass that computes the logits, their softmax
  * and the sums of the free energy. */
+#include "backend/clique_terms.h"
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
-#include "energy/clique_terms.h"
 
 #include <math.h>
 #include <string.h>

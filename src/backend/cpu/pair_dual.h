@@ -2,7 +2,7 @@
 #ifndef DCRF_BACKEND_CPU_PAIR_DUAL_H
 #define DCRF_BACKEND_CPU_PAIR_DUAL_H
 
-#include "backend/cpu/dual.h"
+#include "backend/dual.h"
 #include "core/interrupt.h"
 #include "energy/columns.h"
 

@@ -1,10 +1,10 @@
 /* The steps of Frank-Wolfe for the QP relaxation on the CPU (the mathematics and the names:
  * qp/qp.c). */
+#include "backend/clique_terms.h"
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "energy/clique_terms.h"
-#include "round/round.h"
+#include "energy/labelling.h"
 
 #include <assert.h>
 #include <math.h>
@@ -257,7 +257,7 @@ dcrf_status dcrf_cpu_qp_start(dcrf_backend_iterate *iterate, const float *y, dou
         memcpy(iterate->y, y, bytes);
     } else { /* the minimum of the unary energies */
         dcrf_label_by_unary(model, qp->vertex_of, model->variables, NULL);
-        dcrf_round_inverse(qp->vertex_of, model->variables, model->stride, iterate->y);
+        dcrf_marginals_of_labels(qp->vertex_of, model->variables, model->stride, iterate->y);
     }
     const dcrf_status status = dcrf_coupling_field(iterate->coupling, iterate->y, qp->field, error);
     if (status < 0)

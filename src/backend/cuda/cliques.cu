@@ -1,7 +1,7 @@
 #include "backend/cuda/cliques.cuh"
 
+#include "backend/clique_terms.h"
 #include "backend/cuda/sums.cuh"
-#include "energy/clique_terms.h"
 
 #include <vector>
 

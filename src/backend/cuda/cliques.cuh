@@ -35,7 +35,7 @@ dcrf_status cliques_update(const struct device_cliques *cliques, const float *q,
                            double *cost, dcrf_error *error);
 
 /* QP: h and the best z for y; a step of z and h towards the vertex; and h of a new vertex, with the
- * cliques' parts of f, L and Q (energy/clique_terms.h). */
+ * cliques' parts of f, L and Q (backend/clique_terms.h). */
 dcrf_status cliques_start(const struct device_cliques *cliques, const float *y, dcrf_error *error);
 dcrf_status cliques_move(const struct device_cliques *cliques, double step, dcrf_error *error);
 dcrf_status cliques_see_vertex(const struct device_cliques *cliques, const float *vertex,

@@ -3,9 +3,9 @@
  * An update is one graph of launches, captured once: the kernels' filters into the field, what
  * cliques add, the softmax, and its sums. With Potts kernels, the first has its own branch of the
  * graph, so it is filtered concurrently with the others. The host gets four numbers. */
+#include "backend/clique_terms.h"
 #include "backend/cuda/iterate.cuh"
 #include "backend/cuda/sums.cuh"
-#include "energy/clique_terms.h"
 
 #include <cfloat>
 

@@ -274,6 +274,9 @@ dcrf_status device_count(size_t *count, dcrf_error *error);
 dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *error);
 dcrf_status device_open(dcrf_backend_device **device, size_t index, dcrf_error *error);
 
+static const struct dcrf_operator_source_methods operators = {operator_new, operators_sum,
+                                                              operators_disagreements};
+
 extern "C" __attribute__((visibility("default"))) const struct dcrf_backend *
 dcrf_backend_cuda(void) {
     static struct dcrf_backend table;
@@ -282,9 +285,7 @@ dcrf_backend_cuda(void) {
     table.describe = device_describe;
     table.open = device_open;
     table.close = device_drop;
-    table.operator_new = operator_new;
-    table.sum = operators_sum;
-    table.disagreements = operators_disagreements;
+    table.operators = &operators;
     table.iterate = &iterate_methods;
     table.lp = &lp_methods;
     table.flow = &flow_methods;

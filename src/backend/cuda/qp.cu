@@ -1,9 +1,9 @@
 /* QP on a device: the Frank-Wolfe method of qp/qp.c, with y, its field, the vertex and the cliques'
  * z and h on the device. The host gets f and L at a point, and Q along the segment to its vertex,
  * and chooses the step. */
+#include "backend/clique_terms.h"
 #include "backend/cuda/iterate.cuh"
 #include "backend/cuda/sums.cuh"
-#include "energy/clique_terms.h"
 
 #define WHAT "the QP relaxation"
 /* Threads per row. */

@@ -7,7 +7,7 @@
  * left to drop, which takes a few sweeps and ends at the exact root. No entry of y exceeds the
  * total, so entries that far below the largest, usually most of them, can be left out from the
  * start. */
-#include "backend/cpu/simplex.h"
+#include "backend/simplex.h"
 
 double dcrf_simplex_threshold(const float *values, size_t count, double total) {
     float largest = values[0];

@@ -1,4 +1,4 @@
-#include "solver/iterate.h"
+#include "backend/iterate.h"
 
 #include "backend/make.h"
 #include "core/error.h"

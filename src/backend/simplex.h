@@ -1,6 +1,6 @@
 /* Projections onto simplices. */
-#ifndef DCRF_BACKEND_CPU_SIMPLEX_H
-#define DCRF_BACKEND_CPU_SIMPLEX_H
+#ifndef DCRF_BACKEND_SIMPLEX_H
+#define DCRF_BACKEND_SIMPLEX_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* The stopping rules of a run, all in one place. */
-#ifndef DCRF_SOLVER_STOP_H
-#define DCRF_SOLVER_STOP_H
+#ifndef DCRF_METHOD_STOP_H
+#define DCRF_METHOD_STOP_H
 
 #include "core/interrupt.h"
 #include "core/workspace.h"

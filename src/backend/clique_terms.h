@@ -7,8 +7,8 @@
  * which fit in a double.
  *
  * For z and h of QP see qp/qp.c. */
-#ifndef DCRF_ENERGY_CLIQUE_TERMS_H
-#define DCRF_ENERGY_CLIQUE_TERMS_H
+#ifndef DCRF_BACKEND_CLIQUE_TERMS_H
+#define DCRF_BACKEND_CLIQUE_TERMS_H
 
 #include "backend/backend.h"
 

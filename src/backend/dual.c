@@ -1,6 +1,6 @@
 /* The bound of a dual point, rounded down (backend/dual_space.h), and the best mixture of two
  * points. */
-#include "backend/cpu/dual.h"
+#include "backend/dual.h"
 
 #include "core/error.h"
 #include "core/memory.h"

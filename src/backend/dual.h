@@ -1,7 +1,7 @@
 /* Feasible points of the LP's dual in host memory, and the lower bound that each of them proves
  * (the mathematics: backend/dual_space.h). */
-#ifndef DCRF_BACKEND_CPU_DUAL_H
-#define DCRF_BACKEND_CPU_DUAL_H
+#ifndef DCRF_BACKEND_DUAL_H
+#define DCRF_BACKEND_DUAL_H
 
 #include "backend/dual_space.h"
 #include "filter/plan.h"

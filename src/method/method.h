@@ -3,11 +3,11 @@
  * init allocates all memory but makes no pass over the data, because the clock of a run starts only
  * later, with the run. The solver calls start once before the first step, and again when the user
  * gives another start. Marginals are blocks with the stride of the model (model->stride). */
-#ifndef DCRF_SOLVER_METHOD_H
-#define DCRF_SOLVER_METHOD_H
+#ifndef DCRF_METHOD_METHOD_H
+#define DCRF_METHOD_METHOD_H
 
 #include "filter/plan.h"
-#include "solver/stop.h"
+#include "method/stop.h"
 
 #include <dcrf/solver.h>
 

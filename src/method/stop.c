@@ -1,4 +1,4 @@
-#include "solver/stop.h"
+#include "method/stop.h"
 
 #include "core/timer.h"
 

@@ -1,7 +1,7 @@
 /* The marginals of mean field or QP in a backend's memory (backend/backend.h). The host reads them
  * in place, or from a copy that is made on demand. */
-#ifndef DCRF_SOLVER_ITERATE_H
-#define DCRF_SOLVER_ITERATE_H
+#ifndef DCRF_BACKEND_ITERATE_H
+#define DCRF_BACKEND_ITERATE_H
 
 #include "backend/backend.h"
 #include "energy/coupling.h"
