@@ -75,7 +75,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     settings.rounding_draws = options->rounding_draws;
     settings.seed = options->seed;
     settings.trace = trace;
-    settings.lp.schedule = (dcrf_lp_schedule)options->lp_schedule;
+    settings.lp.schedule = options->lp_schedule;
     settings.proof = (dcrf_proving)options->proving;
     if (settings.lp.schedule == DCRF_LP_SCHEDULE_PAPER)
         settings.lp.clique_form = DCRF_CLIQUE_SPREAD;

@@ -1,5 +1,5 @@
-/* For research: single operators, the ordered filter, the relaxed objectives. dcrf/dcrf.h does not
- * include this header, and its contents may change in any version.
+/* For research: single operators, the ordered filter, variants of the LP, the relaxed objectives.
+ * dcrf/dcrf.h does not include this header, and its contents may change in any version.
  *
  * A block is an array with one row of floats per variable: row a starts at a * stride, and its
  * first `channels` floats are used. The stride is a multiple of DCRF_NARROW_LANES and at least
@@ -99,6 +99,32 @@ DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspa
 
 /* The operator of a plan's kernel; the plan owns it. */
 DCRF_API const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel);
+
+/* ---- variants of the LP (dcrf_settings.lp) -------------------------------------------------- */
+
+/* How the LP relaxation measures disagreement within a clique. */
+typedef enum dcrf_clique_form {
+    DCRF_CLIQUE_MIN = 0, /* C_p (1 - sum_i min_a y_ai): never below the other */
+    DCRF_CLIQUE_SPREAD   /* C_p max_i (max_a y_ai - min_a y_ai): as in the paper */
+} dcrf_clique_form;
+/* "min", "spread". */
+DCRF_API const char *dcrf_clique_form_name(dcrf_clique_form form);
+DCRF_API int dcrf_clique_form_from_name(const char *name, dcrf_clique_form *form);
+
+/* How the LP is solved. */
+typedef enum dcrf_lp_schedule {
+    DCRF_LP_SCHEDULE_HUBER = 0, /* Huber continuation with acceleration */
+    DCRF_LP_SCHEDULE_PROXIMAL,  /* proximal steps, each by dual Frank-Wolfe with exact steps */
+    DCRF_LP_SCHEDULE_PAPER      /* proximal steps as printed in the paper: the dual restarts at
+                                 * zero, step sizes are conservative and a clique moves one label.
+                                 * For the paper's cliques, set clique_form = DCRF_CLIQUE_SPREAD. */
+} dcrf_lp_schedule;
+/* "huber", "proximal", "paper". */
+DCRF_API const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule);
+DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule);
+
+#define DCRF_DEFAULT_LP_CLIQUE_FORM DCRF_CLIQUE_MIN
+#define DCRF_DEFAULT_LP_SCHEDULE DCRF_LP_SCHEDULE_HUBER
 
 /* ---- relaxed objectives --------------------------------------------------------------------- */
 

@@ -66,27 +66,6 @@ typedef int (*dcrf_cancel_callback)(void *user);
 /* Receives one line without a newline. */
 typedef void (*dcrf_log_callback)(void *user, const char *line);
 
-/* How the LP relaxation measures disagreement within a clique. */
-typedef enum dcrf_clique_form {
-    DCRF_CLIQUE_MIN = 0, /* C_p (1 - sum_i min_a y_ai): never below the other */
-    DCRF_CLIQUE_SPREAD   /* C_p max_i (max_a y_ai - min_a y_ai): as in the paper */
-} dcrf_clique_form;
-/* "min", "spread". */
-DCRF_API const char *dcrf_clique_form_name(dcrf_clique_form form);
-DCRF_API int dcrf_clique_form_from_name(const char *name, dcrf_clique_form *form);
-
-/* How the LP is solved. */
-typedef enum dcrf_lp_schedule {
-    DCRF_LP_SCHEDULE_HUBER = 0, /* Huber continuation with acceleration */
-    DCRF_LP_SCHEDULE_PROXIMAL,  /* proximal steps, each by dual Frank-Wolfe with exact steps */
-    DCRF_LP_SCHEDULE_PAPER      /* proximal steps as printed in the paper: the dual restarts at
-                                 * zero, step sizes are conservative and a clique moves one label.
-                                 * For the paper's cliques, set clique_form = DCRF_CLIQUE_SPREAD. */
-} dcrf_lp_schedule;
-/* "huber", "proximal", "paper". */
-DCRF_API const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule);
-DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule);
-
 /* What a run of the LP proves about single variables (dcrf/proof.h). */
 typedef enum dcrf_proving {
     DCRF_PROVE_BY_GAP = 0, /* what follows from the bound at once */
@@ -99,9 +78,10 @@ typedef enum dcrf_proving {
 DCRF_API const char *dcrf_proving_name(dcrf_proving proving);
 DCRF_API int dcrf_proving_from_name(const char *name, dcrf_proving *proving);
 
+/* For studies of the LP: values of dcrf_lp_schedule and dcrf_clique_form (dcrf/experimental.h). */
 typedef struct dcrf_lp_settings {
-    dcrf_lp_schedule schedule;
-    dcrf_clique_form clique_form;
+    int schedule;    /* 0: the default */
+    int clique_form; /* 0: the default */
     unsigned char reserved[64];
 } dcrf_lp_settings;
 
@@ -156,8 +136,6 @@ typedef struct dcrf_settings {
 #define DCRF_DEFAULT_POLISH 1
 #define DCRF_DEFAULT_POLISH_ROUNDS 50
 #define DCRF_DEFAULT_TRACE 0
-#define DCRF_DEFAULT_LP_CLIQUE_FORM DCRF_CLIQUE_MIN
-#define DCRF_DEFAULT_LP_SCHEDULE DCRF_LP_SCHEDULE_HUBER
 
 /* Set every field to the value that is best for most models with this method. */
 DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method);

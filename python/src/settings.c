@@ -35,7 +35,8 @@ static int set_schedule(PyObject *value, char *at) {
                      "lp_schedule is %R; it must be 'huber', 'proximal' or 'paper'", value);
         return -1;
     }
-    memcpy(at, &schedule, sizeof schedule);
+    const int number = (int)schedule;
+    memcpy(at, &number, sizeof number);
     return 0;
 }
 

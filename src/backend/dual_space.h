@@ -29,7 +29,7 @@
 #ifndef DCRF_BACKEND_DUAL_SPACE_H
 #define DCRF_BACKEND_DUAL_SPACE_H
 
-#include <dcrf/solver.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdbool.h>
 

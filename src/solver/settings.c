@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,8 +40,8 @@ static bool is_not_negative(double value) {
 }
 
 static dcrf_status check_lp(const dcrf_lp_settings *lp, dcrf_error *error) {
-    if (lp->clique_form < DCRF_CLIQUE_MIN || lp->clique_form > DCRF_CLIQUE_SPREAD ||
-        !dcrf_lp_schedule_name(lp->schedule))
+    if (!dcrf_clique_form_name((dcrf_clique_form)lp->clique_form) ||
+        !dcrf_lp_schedule_name((dcrf_lp_schedule)lp->schedule))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the LP settings name a clique form or a schedule that does not exist");
     return DCRF_OK;

@@ -9,6 +9,7 @@
 #include "core/rng.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <stdbool.h>
 
 #define TOY_KERNELS 2
