@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Increment with every change to this file or to filter/operator.h. */
-#define DCRF_BACKEND_VERSION 20u
+#define DCRF_BACKEND_VERSION 21u
 
 /* The most labels whose marginals a device can hold so far. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -90,6 +90,22 @@ enum dcrf_backend_use {
     DCRF_BACKEND_FOR_QP
 };
 
+/* Pictures over the same grid, as the caller's arrays: one view of each kind per picture, in memory
+ * that the backend can read or copy (backend/views.h). */
+struct dcrf_backend_pictures {
+    dcrf_workspace *workspace; /* for the CPU backend */
+    const dcrf_grid *grid;
+    size_t count;                     /* 1, unless the backend takes several */
+    size_t variables, labels, stride; /* variables: per picture; stride: of internal rows */
+    const dcrf_view *unary;           /* one channel per label */
+    dcrf_unary_kind kind;             /* what its numbers are; not DCRF_UNARY_AUTO */
+    size_t kernel_count;
+    dcrf_operator *const *operators; /* of the same backend, each for all pictures */
+    const double *weights;
+    const dcrf_view *marginals;  /* floats, one channel per label; NULL: not wanted */
+    const dcrf_view *labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; NULL: not wanted */
+};
+
 /* Marginals, and their model. */
 struct dcrf_backend_iterate_methods {
     dcrf_status (*make)(dcrf_backend_iterate **iterate, dcrf_backend_device *device,
@@ -102,12 +118,24 @@ struct dcrf_backend_iterate_methods {
     dcrf_status (*read)(dcrf_backend_iterate *iterate, float *block, dcrf_error *error);
     dcrf_status (*labels)(dcrf_backend_iterate *iterate, uint16_t *labels, dcrf_error *error);
 
-    /* Start from q, or, if NULL, from softmax(-coldness unary). *entropy: sum of q ln q. */
+    /* Start from q, or, if NULL, from softmax(-coldness unary). *entropy: sum of q ln q. Where
+     * entropy or sums are NULL, the host need not wait for the result. */
     dcrf_status (*mean_field_start)(dcrf_backend_iterate *iterate, const float *q, float coldness,
                                     double *entropy, dcrf_error *error);
     dcrf_status (*mean_field_step)(dcrf_backend_iterate *iterate,
                                    const struct dcrf_backend_update *how, double *sums,
                                    dcrf_error *error);
+
+    /* For mean field of the caller's arrays, with Potts kernels and without damping; arrays and
+     * operators must outlive the iterate. Invalid unaries are found here or by `write`. */
+    dcrf_status (*make_of_pictures)(dcrf_backend_iterate **iterate, dcrf_backend_device *device,
+                                    const struct dcrf_backend_pictures *pictures,
+                                    dcrf_error *error);
+    bool takes_several; /* pictures at once */
+    /* Write the results into those arrays; returns when they are complete. If a unary is invalid,
+     * *wrong is the smallest (picture * variables + variable) * labels + label of such a number,
+     * and nothing is written, since results may replace unaries; otherwise SIZE_MAX. */
+    dcrf_status (*write)(dcrf_backend_iterate *iterate, size_t *wrong, dcrf_error *error);
 
     /* Start from y, or, if NULL, from the minimum of the unaries, with the best z; and find the
      * vertex there. */
@@ -312,23 +340,6 @@ DCRF_BACKEND_HOST_AND_DEVICE static inline uint32_t dcrf_backend_scatter(uint64_
 /* Memory on a device for an array that the caller keeps. */
 typedef struct dcrf_backend_memory dcrf_backend_memory;
 
-/* Mean field from arrays to arrays, for pictures over the same grid. There is one view of each kind
- * per picture, in host or device memory. All views have been checked, and those in host memory have
- * no gaps. */
-struct dcrf_backend_run {
-    const dcrf_grid *grid;
-    size_t pictures;
-    size_t variables, labels, stride; /* variables: per picture; stride: of internal rows */
-    const dcrf_view *unary;           /* one channel per label */
-    dcrf_unary_kind kind;             /* what its numbers are; not DCRF_UNARY_AUTO */
-    size_t kernel_count;
-    dcrf_operator *const *operators; /* on the same device, for all pictures */
-    const double *weights;
-    size_t iterations;
-    const dcrf_view *marginals;  /* floats, one channel per label; NULL: not wanted */
-    const dcrf_view *labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; NULL: not wanted */
-};
-
 struct dcrf_backend_arrays_methods {
     /* The device that owns this memory; SIZE_MAX: host memory. */
     dcrf_status (*find)(const void *data, size_t *index, dcrf_error *error);
@@ -351,11 +362,6 @@ struct dcrf_backend_arrays_methods {
     /* Between host and device, in either direction; returns when the copy is complete. */
     dcrf_status (*copy)(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                         dcrf_error *error);
-    /* Returns when the results are complete. If a unary value is invalid, *wrong is the smallest
-     * (picture * variables + variable) * labels + label of such a value, and the outputs are
-     * unspecified; otherwise SIZE_MAX. */
-    dcrf_status (*mean_field)(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                              size_t *wrong, dcrf_error *error);
 };
 
 /* ---- the compatible mean field -------------------------------------------------------------- */
@@ -429,8 +435,8 @@ struct dcrf_backend {
     const struct dcrf_backend_compat_methods *compat;
 };
 
-/* The CPU: no devices, operators from filter/ (so no `operators`), and no `arrays` or `compat`
- * yet. */
+/* The CPU: no devices, so neither `operators` (they come from filter/) nor `arrays`, and no
+ * `compat` yet. */
 extern const struct dcrf_backend dcrf_backend_cpu;
 
 /* The function that the device library exports, and its name. */

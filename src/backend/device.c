@@ -135,6 +135,13 @@ const struct dcrf_device *dcrf_workspace_find_device(const dcrf_workspace *works
     return (const struct dcrf_device *)dcrf_workspace_source(workspace);
 }
 
+const struct dcrf_backend *dcrf_workspace_backend(const dcrf_workspace *workspace,
+                                                  dcrf_backend_device **opened) {
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    *opened = device ? device->opened : NULL;
+    return device ? device->backend : &dcrf_backend_cpu;
+}
+
 const char *dcrf_workspace_device(const dcrf_workspace *workspace) {
     const struct dcrf_device *device = workspace ? dcrf_workspace_find_device(workspace) : NULL;
     return device ? device->name : "cpu";

@@ -12,6 +12,10 @@ struct dcrf_device {
     char name[DCRF_DEVICE_NAME_BYTES];
 };
 
+/* The table of the workspace's backend, and the device to use it with (NULL: the CPU). */
+const struct dcrf_backend *dcrf_workspace_backend(const dcrf_workspace *workspace,
+                                                  dcrf_backend_device **device);
+
 /* NULL: the CPU. */
 const struct dcrf_device *dcrf_workspace_find_device(const dcrf_workspace *workspace);
 

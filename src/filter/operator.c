@@ -51,6 +51,15 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "the grid operator is for spatial kernels only");
     const struct dcrf_operator_source *source = dcrf_workspace_source(workspace);
+    /* A device reads the channels where the caller has them, except for exact operators. */
+    if (features->given && (!source || kind == DCRF_OPERATOR_EXACT)) {
+        struct dcrf_features copy = *features;
+        status = dcrf_features_copy(&copy, error);
+        if (status == DCRF_OK)
+            status = dcrf_operator_build(out, &copy, normalization, kind, workspace, error);
+        dcrf_features_clear(&copy);
+        return status;
+    }
     if (source)
         return source->methods->make(out, source->device, features, normalization, kind, error);
     switch (kind) {

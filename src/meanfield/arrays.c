@@ -1,11 +1,11 @@
-/* Mean field from arrays to arrays: dcrf/mean_field.h. On a device, one call of its library handles
- * all problems that are alike (arrays_device.c); on the CPU, the solver's method is used. */
+/* Mean field from arrays to arrays: dcrf/mean_field.h. The updates are the solver's
+ * (backend/backend.h), on marginals made of the caller's arrays. Problems that are alike form one
+ * batch if the backend takes several pictures: their variables are stored one after the other, and
+ * every update covers all of them. */
+#include "backend/device.h"
+#include "backend/views.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "energy/labelling.h"
-#include "meanfield/arrays_device.h"
-#include "method/method.h"
-#include "model/model.h"
 #include "model/view.h"
 
 #include <dcrf/mean_field.h>
@@ -61,155 +61,167 @@ static dcrf_status check_arrays(const dcrf_arrays *arrays, size_t *variables, dc
                         "integers: 32 bits, 16 without a sign, or 8 for at most 256 labels", error);
 }
 
-void dcrf_arrays_image_name(size_t kernel, char name[DCRF_ARRAYS_NAME_BYTES]) {
-    snprintf(name, DCRF_ARRAYS_NAME_BYTES, "the image of kernel %zu", kernel);
+#define NAME_BYTES 48
+
+static void image_name(size_t kernel, char name[NAME_BYTES]) {
+    snprintf(name, NAME_BYTES, "the image of kernel %zu", kernel);
 }
 
 static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
     dcrf_status status = DCRF_OK;
-    char name[DCRF_ARRAYS_NAME_BYTES];
+    char name[NAME_BYTES];
     for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++) {
-        dcrf_arrays_image_name(m, name);
+        image_name(m, name);
         if (arrays->kernels[m].kind != DCRF_KERNEL_SPATIAL)
             status = dcrf_view_check(&arrays->kernels[m].channels, name, error);
     }
     return status;
 }
 
-/* ---- on the CPU ----------------------------------------------------------------------------- */
-
-struct here {
-    float *energies; /* computed from probabilities or logits */
-    dcrf_model *model;
-    dcrf_plan *plan;
-    void *state;
-};
-
-static void here_clear(struct here *here) {
-    dcrf_mean_field.free(here->state);
-    dcrf_plan_free(&here->plan);
-    dcrf_model_free(&here->model);
-    dcrf_release(here->energies);
+static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
+    const dcrf_status status = check_arrays(arrays, variables, error);
+    return status < 0 ? status : check_images(arrays, error);
 }
 
-static dcrf_status make_model(struct here *here, const dcrf_arrays *arrays, size_t variables,
-                              dcrf_error *error) {
-    const dcrf_grid *grid = &arrays->grid;
-    const size_t labels = arrays->unary.channels;
-    dcrf_status status = dcrf_model_new(&here->model, grid, labels, error);
-    if (status < 0)
-        return status;
-    dcrf_view view = arrays->unary;
-    if (arrays->unary_kind != DCRF_UNARY_ENERGIES) {
-        here->energies = dcrf_allocate(variables, labels * sizeof *here->energies);
-        if (!here->energies)
-            return dcrf_fail_memory(error, "the unary energies");
-        status = dcrf_unary_energies(&arrays->unary, grid, arrays->unary_kind, 1, grid, NULL,
-                                     here->energies, error);
-        view = dcrf_view_interleaved(here->energies, DCRF_F32, grid, labels);
+/* ---- one batch ------------------------------------------------------------------------------ */
+
+/* Checked problems that differ only in their arrays, and their views: one of each per problem. */
+struct batch {
+    dcrf_workspace *workspace;
+    const dcrf_arrays *arrays;
+    size_t count;
+    dcrf_view *unary, *marginals, *labels, *images;
+};
+
+static dcrf_status gather(const struct batch *batch, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    for (size_t p = 0; p < batch->count && status == DCRF_OK; p++) {
+        const dcrf_arrays *arrays = &batch->arrays[p];
+        batch->unary[p] = arrays->unary;
+        batch->marginals[p] = dcrf_output_view(&arrays->marginals);
+        batch->labels[p] = dcrf_output_view(&arrays->labels);
+        status =
+            dcrf_views_check(batch->workspace, &batch->unary[p], &arrays->grid, "the unary", error);
+        if (status == DCRF_OK && arrays->marginals.data)
+            status = dcrf_views_check(batch->workspace, &batch->marginals[p], &arrays->grid,
+                                      "the array for marginals", error);
+        if (status == DCRF_OK && arrays->labels.data)
+            status = dcrf_views_check(batch->workspace, &batch->labels[p], &arrays->grid,
+                                      "the array for labels", error);
+        if (status == DCRF_OK)
+            status = dcrf_views_wait(batch->workspace, arrays->stream, error);
     }
-    if (status == DCRF_OK)
-        status = dcrf_model_set_unary(here->model, &view, error);
-    for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++)
-        status = dcrf_model_add_kernel(here->model, &arrays->kernels[m], error);
     return status;
 }
 
-static char *element(const dcrf_output *output, const dcrf_grid *grid, size_t variable) {
-    size_t position[DCRF_MAX_AXES];
-    dcrf_grid_position(grid, variable, position);
-    char *at = output->data;
-    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-        at += (ptrdiff_t)position[axis] * output->stride[axis];
-    return at;
+/* The operator of kernel m over the pictures of all problems. */
+static dcrf_status build_operator(const struct batch *batch, size_t m, dcrf_operator **op,
+                                  dcrf_error *error) {
+    const dcrf_grid *grid = &batch->arrays->grid;
+    const dcrf_operator_kind kind = batch->arrays->operator_kind;
+    const dcrf_kernel *kernel = &batch->arrays->kernels[m];
+    char name[NAME_BYTES];
+    void *copy = NULL;
+    struct dcrf_features features;
+    dcrf_status status = dcrf_features_describe(&features, grid, kernel, error);
+    image_name(m, name);
+    for (size_t p = 0; status == DCRF_OK && features.given && p < batch->count; p++) {
+        batch->images[p] = batch->arrays[p].kernels[m].channels;
+        status = dcrf_views_check(batch->workspace, &batch->images[p], grid, name, error);
+    }
+    /* The host helps to plan exact operators; there is only one picture. */
+    if (status == DCRF_OK && features.given && kind == DCRF_OPERATOR_EXACT)
+        status = dcrf_views_fetch_image(batch->workspace, grid, batch->images, &copy, error);
+    if (status == DCRF_OK) {
+        features.pictures = batch->count;
+        features.variables *= batch->count;
+        if (features.given)
+            features.given = batch->images;
+        status = dcrf_operator_build(op, &features, kernel->normalization, kind, batch->workspace,
+                                     error);
+    }
+    dcrf_release(copy);
+    return status;
 }
 
-static void write_label(char *at, dcrf_type type, uint16_t label) {
-    const int32_t wide = label;
-    const uint8_t narrow = (uint8_t)label;
-    if (type == DCRF_U8)
-        memcpy(at, &narrow, sizeof narrow);
-    else if (type == DCRF_U16)
-        memcpy(at, &label, sizeof label);
-    else
-        memcpy(at, &wide, sizeof wide);
-}
-
-/* Results to be written into the caller's arrays. */
-struct results {
-    const dcrf_arrays *arrays;
-    const struct dcrf_marginals *rows;
-    const uint16_t *labels;
-};
-
-/* Variables written at a time, label by label, since the array may consist of planes. */
-#define WRITTEN_TOGETHER 256
-
-static void write_marginals(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct results *results = context;
-    const struct dcrf_marginals *rows = results->rows;
-    const dcrf_output *out = &results->arrays->marginals;
-    char *at[WRITTEN_TOGETHER];
-    for (size_t a = begin; a < end; a++)
-        at[a - begin] = element(out, &results->arrays->grid, a);
-    for (size_t i = 0; i < rows->labels; i++)
-        for (size_t a = begin; a < end; a++)
-            memcpy(at[a - begin] + (ptrdiff_t)i * out->channel_stride,
-                   &rows->values[a * rows->stride + i], sizeof(float));
-}
-
-static void write_labels(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct results *results = context;
-    const dcrf_output *out = &results->arrays->labels;
-    for (size_t a = begin; a < end; a++)
-        write_label(element(out, &results->arrays->grid, a), out->type, results->labels[a]);
-}
-
-static dcrf_status write_results(const struct here *here, const dcrf_arrays *arrays,
-                                 dcrf_workspace *workspace, dcrf_error *error) {
-    const dcrf_model *model = here->model;
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const struct dcrf_marginals rows = {dcrf_mean_field.marginals(here->state), model->variables,
-                                        model->labels, model->stride};
-    struct results results = {.arrays = arrays, .rows = &rows};
-    if (arrays->marginals.data)
-        dcrf_parallel_for(pool, model->variables, WRITTEN_TOGETHER, write_marginals, &results);
-    if (!arrays->labels.data)
-        return DCRF_OK;
-    uint16_t *labels = dcrf_allocate(model->variables, sizeof *labels);
-    if (!labels)
-        return dcrf_fail_memory(error, "labels");
-    dcrf_labels_of_marginals(&rows, pool, labels);
-    results.labels = labels;
-    dcrf_parallel_for(pool, model->variables, WRITTEN_TOGETHER, write_labels, &results);
-    dcrf_release(labels);
-    return DCRF_OK;
-}
-
-static dcrf_status run_here(dcrf_workspace *workspace, const dcrf_arrays *arrays, size_t variables,
-                            dcrf_error *error) {
-    struct here here = {0};
-    const struct dcrf_start nowhere = {0};
-    struct dcrf_step_report report;
-    dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    settings.damping = 0;
-    dcrf_status status = make_model(&here, arrays, variables, error);
+/* Mean field; *wrong: see dcrf_backend_iterate_methods. */
+static dcrf_status update(const struct dcrf_backend_pictures *pictures, size_t iterations,
+                          size_t *wrong, dcrf_error *error) {
+    const struct dcrf_backend_update plain = {.damping = 0, .coldness = 1};
+    dcrf_backend_device *device;
+    const struct dcrf_backend_iterate_methods *methods =
+        dcrf_workspace_backend(pictures->workspace, &device)->iterate;
+    dcrf_backend_iterate *q;
+    dcrf_status status = methods->make_of_pictures(&q, device, pictures, error);
+    if (status < 0)
+        return status;
+    status = methods->mean_field_start(q, NULL, 1, NULL, error);
+    for (size_t k = 0; k < iterations && status == DCRF_OK; k++)
+        status = methods->mean_field_step(q, &plain, NULL, error);
     if (status == DCRF_OK)
-        status = dcrf_plan_new(&here.plan, here.model, arrays->operator_kind, workspace, error);
-    const struct dcrf_problem problem = {
-        .plan = here.plan, .model = here.model, .workspace = workspace, .settings = &settings};
+        status = methods->write(q, wrong, error);
+    methods->free(q);
+    return status;
+}
+
+static dcrf_status fail_wrong(const struct dcrf_backend_pictures *pictures, size_t wrong,
+                              dcrf_error *error) {
+    char where[DCRF_PLACE_BYTES];
+    const size_t label = wrong % pictures->labels;
+    dcrf_place_text(pictures->grid, wrong / pictures->labels % pictures->variables, where);
+    if (pictures->kind == DCRF_UNARY_PROBABILITIES)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the unary holds a number at %s, label %zu, that is not a probability",
+                         where, label);
+    return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
+                     "the unary holds a number at %s, label %zu, that is not finite", where, label);
+}
+
+static dcrf_status run_gathered(const struct batch *batch, dcrf_error *error) {
+    const dcrf_arrays *first = batch->arrays;
+    dcrf_operator *operators[DCRF_ARRAYS_KERNELS] = {NULL};
+    double weights[DCRF_ARRAYS_KERNELS];
+    struct dcrf_backend_pictures pictures = {
+        .workspace = batch->workspace,
+        .grid = &first->grid,
+        .count = batch->count,
+        .labels = first->unary.channels,
+        .stride = dcrf_padded(first->unary.channels),
+        .unary = batch->unary,
+        .kind = first->unary_kind,
+        .operators = operators,
+        .weights = weights,
+        .marginals = first->marginals.data ? batch->marginals : NULL,
+        .labels_out = first->labels.data ? batch->labels : NULL};
+    size_t wrong = SIZE_MAX;
+    dcrf_status status = dcrf_grid_check(&first->grid, &pictures.variables, error);
+    for (size_t m = 0; m < first->kernel_count && status == DCRF_OK; m++) {
+        if (first->kernels[m].weight == 0)
+            continue;
+        weights[pictures.kernel_count] = first->kernels[m].weight;
+        status = build_operator(batch, m, &operators[pictures.kernel_count], error);
+        pictures.kernel_count += status == DCRF_OK;
+    }
     if (status == DCRF_OK)
-        status = dcrf_mean_field.init(&here.state, &problem, error);
+        status = update(&pictures, first->iterations, &wrong, error);
+    if (status == DCRF_OK && wrong != SIZE_MAX)
+        status = fail_wrong(&pictures, wrong, error);
+    for (size_t m = 0; m < pictures.kernel_count; m++)
+        dcrf_operator_free(&operators[m]);
+    return status;
+}
+
+static dcrf_status run_batch(dcrf_workspace *workspace, const dcrf_arrays *arrays, size_t count,
+                             dcrf_error *error) {
+    dcrf_view *views = dcrf_allocate(count, 4 * sizeof *views);
+    if (!views)
+        return dcrf_fail_memory(error, "the arrays of a batch");
+    const struct batch batch = {workspace,         arrays,           count, views, views + count,
+                                views + 2 * count, views + 3 * count};
+    dcrf_status status = gather(&batch, error);
     if (status == DCRF_OK)
-        status = dcrf_mean_field.start(here.state, &nowhere, error);
-    for (size_t k = 0; k < arrays->iterations && status == DCRF_OK; k++)
-        status = dcrf_mean_field.step(here.state, &report, error);
-    if (status == DCRF_OK)
-        status = write_results(&here, arrays, workspace, error);
-    here_clear(&here);
+        status = run_gathered(&batch, error);
+    dcrf_release(views);
     return status;
 }
 
@@ -270,15 +282,13 @@ static bool are_alike(const dcrf_arrays *one, const dcrf_arrays *other) {
     return true;
 }
 
-static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
-    const dcrf_status status = check_arrays(arrays, variables, error);
-    return status < 0 ? status : check_images(arrays, error);
-}
-
 /* The number of leading problems that form one batch: all valid, and alike. */
-static size_t choose_batch(const dcrf_arrays *arrays, size_t count) {
+static size_t choose_batch(const dcrf_workspace *workspace, const dcrf_arrays *arrays,
+                           size_t count) {
     size_t variables, alike = 1;
-    if (arrays->operator_kind == DCRF_OPERATOR_EXACT || check_all(arrays, &variables, NULL) < 0)
+    dcrf_backend_device *device;
+    if (!dcrf_workspace_backend(workspace, &device)->iterate->takes_several ||
+        arrays->operator_kind == DCRF_OPERATOR_EXACT || check_all(arrays, &variables, NULL) < 0)
         return 1;
     const size_t most = dcrf_arrays_batch(&arrays->grid, arrays->unary.channels);
     while (alike < count && check_all(&arrays[alike], &variables, NULL) == DCRF_OK &&
@@ -296,12 +306,7 @@ dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays 
     DCRF_ENTER(workspace, error);
     size_t variables;
     const dcrf_status status = check_all(arrays, &variables, error);
-    if (status < 0)
-        return status;
-    const struct dcrf_batch one = {workspace, dcrf_workspace_find_device(workspace), arrays, 1,
-                                   variables};
-    return one.device ? dcrf_arrays_run_on_device(&one, error)
-                      : run_here(workspace, arrays, variables, error);
+    return status < 0 ? status : run_batch(workspace, arrays, 1, error);
 }
 
 dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_arrays *arrays,
@@ -309,17 +314,13 @@ dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_ar
     if (!workspace || !arrays || !failed)
         return dcrf_fail_null(error, "the workspace, the arrays or the place for what failed");
     DCRF_ENTER(workspace, error);
-    struct dcrf_batch batch = {.workspace = workspace,
-                               .device = dcrf_workspace_find_device(workspace)};
-    for (size_t begin = 0; begin < count; begin += batch.count) {
-        batch.arrays = arrays + begin;
-        batch.count = batch.device ? choose_batch(batch.arrays, count - begin) : 1;
-        dcrf_grid_check(&batch.arrays->grid, &batch.variables, NULL);
-        if (batch.count > 1 && dcrf_arrays_run_on_device(&batch, NULL) == DCRF_OK)
+    for (size_t begin = 0, together; begin < count; begin += together) {
+        together = choose_batch(workspace, arrays + begin, count - begin);
+        if (together > 1 && run_batch(workspace, arrays + begin, together, NULL) == DCRF_OK)
             continue;
         /* Solve them one by one: this finds the problem at fault, or at least solves the others; a
          * batch also takes more memory and more lattice bits. */
-        for (size_t k = begin; k < begin + batch.count; k++) {
+        for (size_t k = begin; k < begin + together; k++) {
             const dcrf_status status = dcrf_mean_field_arrays(workspace, &arrays[k], error);
             *failed = k;
             if (status < 0)

@@ -114,28 +114,33 @@ dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_gr
     return DCRF_OK;
 }
 
+dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error) {
+    const dcrf_view *given = features->given;
+    features->given = NULL;
+    if (!given)
+        return DCRF_OK;
+    features->channel =
+        dcrf_allocate(features->variables, features->channels * sizeof *features->channel);
+    if (!features->channel)
+        return dcrf_fail_memory(error, "the features of a kernel");
+    const char *what =
+        features->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
+    const dcrf_status status = dcrf_view_copy_double(
+        given, &features->grid, what, features->channel_factor, features->channel, error);
+    if (status < 0)
+        dcrf_features_clear(features);
+    return status;
+}
+
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
                               const dcrf_kernel *kernel, dcrf_error *error) {
     struct dcrf_features made;
     dcrf_status status = dcrf_features_describe(&made, grid, kernel, error);
-    if (status < 0)
-        return status;
-    made.given = NULL;
-    if (kernel->kind != DCRF_KERNEL_SPATIAL) {
-        made.channel = dcrf_allocate(made.variables, made.channels * sizeof *made.channel);
-        if (!made.channel)
-            return dcrf_fail_memory(error, "the features of a kernel");
-        const char *what =
-            kernel->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
-        status = dcrf_view_copy_double(&kernel->channels, grid, what, made.channel_factor,
-                                       made.channel, error);
-        if (status < 0) {
-            dcrf_features_clear(&made);
-            return status;
-        }
-    }
-    *features = made;
-    return DCRF_OK;
+    if (status == DCRF_OK)
+        status = dcrf_features_copy(&made, error);
+    if (status == DCRF_OK)
+        *features = made;
+    return status;
 }
 
 void dcrf_features_clear(struct dcrf_features *features) {

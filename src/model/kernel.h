@@ -22,8 +22,8 @@ struct dcrf_features {
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
-    /* Instead of `channel`, for a device operator (backend/backend.h): the caller's own array,
-     * neither copied nor checked yet. NULL everywhere else. */
+    /* Instead of `channel`: the caller's own array, neither copied nor checked yet. Only devices
+     * read it (backend/backend.h); dcrf_operator_build copies it for all other operators. */
     const dcrf_view *given;
     /* Or, for rows, planes and ranges of features only: channels of one byte, not copied either. */
     const uint8_t *bytes;
@@ -44,9 +44,11 @@ struct dcrf_features {
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
                               const dcrf_kernel *kernel, dcrf_error *error);
-/* The same without copying the channels: see `given`. */
+/* The same in two steps: without the channels (see `given`), and then with a checked copy of them,
+ * for a single picture. */
 dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
                                    const dcrf_kernel *kernel, dcrf_error *error);
+dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error);
 void dcrf_features_clear(struct dcrf_features *features);
 
 /* The feature vector of one variable: `dimension` floats. */

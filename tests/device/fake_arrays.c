@@ -1,5 +1,4 @@
-/* The caller's arrays on the fake device: they are copied to its memory, which the host cannot
- * read, and the CPU's mean field runs there.
+/* The caller's arrays on the fake device, and memory for them that the host cannot read.
  *
  *   FAKE_PLACE   the device that holds all other memory; not set: it is the host's */
 #include "core/memory.h"
@@ -19,13 +18,6 @@ static _Atomic(void *) waited_for;
 EXPORTED void *fake_backend_waited_for(void);
 void *fake_backend_waited_for(void) {
     return atomic_exchange(&waited_for, NULL);
-}
-
-/* The number of pictures in the last mean field; also for tests. */
-static atomic_size_t pictures_at_once;
-EXPORTED size_t fake_backend_pictures(void);
-size_t fake_backend_pictures(void) {
-    return atomic_load(&pictures_at_once);
 }
 
 struct dcrf_backend_memory {
@@ -110,10 +102,11 @@ static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from,
     return fake_refuse("copy", error);
 }
 
-/* ---- mean field ----------------------------------------------------------------------------- */
+/* ---- elements ---------------------------------------------------------------------------- */
 
-static char *place(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel) {
-    char *at = (char *)(uintptr_t)view->data + (ptrdiff_t)channel * view->channel_stride;
+static const char *place(const dcrf_view *view, const dcrf_grid *grid, size_t variable,
+                         size_t channel) {
+    const char *at = (const char *)view->data + (ptrdiff_t)channel * view->channel_stride;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
         at += (ptrdiff_t)(variable % grid->size[axis]) * view->stride[axis];
         variable /= grid->size[axis];
@@ -154,104 +147,9 @@ double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variabl
     return NAN;
 }
 
-/* Minus the energy, up to a constant per variable; NaN for invalid input. */
-static double likelihood(dcrf_unary_kind kind, double number) {
-    const bool is_right =
-        kind == DCRF_UNARY_PROBABILITIES ? number >= 0 && number <= 1.001 : isfinite(number);
-    if (!is_right)
-        return NAN;
-    return kind == DCRF_UNARY_PROBABILITIES ? log(fmin(fmax(number, 1e-6), 1))
-           : kind == DCRF_UNARY_LOGITS      ? number
-                                            : -number;
-}
-
-/* The energies of all pictures, rows of the run's stride; *wrong as in a run. */
-static void fill_energies(const struct dcrf_backend_run *run, float *energies, size_t *wrong) {
-    *wrong = SIZE_MAX;
-    for (size_t k = run->pictures * run->variables * run->labels; k-- > 0;) {
-        const size_t a = k / run->labels, i = k % run->labels;
-        const double found = likelihood(run->kind, fake_element(&run->unary[a / run->variables],
-                                                                run->grid, a % run->variables, i));
-        energies[a * run->stride + i] = (float)-found;
-        if (isnan(found))
-            *wrong = k;
-    }
-}
-
-static void write_results(const struct dcrf_backend_run *run, const float *q) {
-    for (size_t a = 0; a < run->pictures * run->variables; a++) {
-        const size_t picture = a / run->variables, variable = a % run->variables;
-        const float *row = q + a * run->stride;
-        size_t best = 0;
-        for (size_t i = 0; i < run->labels; i++) {
-            if (row[i] > row[best])
-                best = i;
-            if (run->marginals)
-                *(float *)place(&run->marginals[picture], run->grid, variable, i) = row[i];
-        }
-        if (!run->labels_out)
-            continue;
-        const dcrf_view *labels = &run->labels_out[picture];
-        char *at = place(labels, run->grid, variable, 0);
-        if (labels->type == DCRF_U8)
-            *(uint8_t *)at = (uint8_t)best;
-        else if (labels->type == DCRF_U16)
-            *(uint16_t *)at = (uint16_t)best;
-        else
-            *(int32_t *)at = (int32_t)best;
-    }
-}
-
-/* Reads the energies and overwrites them with the marginals. */
-static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                          float *block, dcrf_error *error) {
-    const struct dcrf_backend_group group = {
-        .kernel_count = run->kernel_count, .operators = run->operators, .weights = run->weights};
-    const struct dcrf_backend_model model = {.variables = run->pictures * run->variables,
-                                             .labels = run->labels,
-                                             .stride = run->stride,
-                                             .unary = block,
-                                             .group_count = 1,
-                                             .groups = &group};
-    const struct dcrf_backend_update plain = {.damping = 0, .coldness = 1};
-    double entropy, sums[DCRF_BACKEND_UPDATE_SUMS];
-    dcrf_backend_iterate *iterate;
-    dcrf_status status =
-        fake_iterate.make(&iterate, device, &model, DCRF_BACKEND_FOR_MEAN_FIELD, error);
-    if (status < 0)
-        return status;
-    status = fake_iterate.mean_field_start(iterate, NULL, 1, &entropy, error);
-    for (size_t t = 0; t < run->iterations && status == DCRF_OK; t++)
-        status = fake_iterate.mean_field_step(iterate, &plain, sums, error);
-    if (status == DCRF_OK)
-        status = fake_iterate.read(iterate, block, error);
-    fake_iterate.free(iterate);
-    return status;
-}
-
-static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                              size_t *wrong, dcrf_error *error) {
-    fake_enter();
-    float *block = dcrf_allocate_zero(run->pictures * run->variables, run->stride * sizeof *block);
-    dcrf_status status = DCRF_OK;
-    if (!block)
-        status = fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field of arrays");
-    else
-        fill_energies(run, block, wrong);
-    if (status == DCRF_OK && *wrong == SIZE_MAX)
-        status = update(device, run, block, error);
-    if (status == DCRF_OK && *wrong == SIZE_MAX)
-        write_results(run, block);
-    atomic_store(&pictures_at_once, run->pictures);
-    dcrf_release(block);
-    fake_leave();
-    return status < 0 ? status : fake_refuse("mean_field", error);
-}
-
 const struct dcrf_backend_arrays_methods fake_arrays = {.find = find,
                                                         .wait_for = wait_for,
                                                         .use_stream = use_stream,
                                                         .memory_new = memory_new,
                                                         .memory_free = memory_free,
-                                                        .copy = copy,
-                                                        .mean_field = mean_field};
+                                                        .copy = copy};

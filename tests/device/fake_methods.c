@@ -9,6 +9,8 @@
 #include "fake_backend.h"
 #include "filter/plan.h"
 
+#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static const struct dcrf_backend *const cpu = &dcrf_backend_cpu;
@@ -28,6 +30,11 @@ struct object {
     float *metric;       /* for the LP and the flow */
     float *row_sums, *u; /* for the flow */
     float *host_u;
+
+    struct dcrf_backend_pictures pictures; /* for mean field of the caller's arrays */
+    float *numbers;                        /* their unaries */
+    dcrf_view *views;
+    size_t wrong;
 };
 
 static struct object *object_of(const void *handle) {
@@ -68,7 +75,9 @@ static void free_object(struct object *object) {
                           object->model.cliques.members,
                           object->metric,
                           object->row_sums,
-                          object->u};
+                          object->u,
+                          object->numbers,
+                          object->views};
     for (size_t k = 0; k < sizeof held / sizeof *held; k++)
         dcrf_release(held[k]);
     dcrf_release(object);
@@ -140,7 +149,8 @@ static struct dcrf_backend_model model_of(const struct object *object) {
         .cliques = object->model.cliques.count > 0 ? &object->model.cliques : NULL};
 }
 
-/* The first part of every make function; the device is at work afterwards. */
+/* The first part of every make function; the device is at work afterwards. No model: only the
+ * object. */
 static dcrf_status begin(const char *entry, struct object **out, dcrf_backend_device *device,
                          const struct dcrf_backend_model *model, dcrf_error *error) {
     const dcrf_status status = fake_refuse(entry, error);
@@ -153,7 +163,7 @@ static dcrf_status begin(const char *entry, struct object **out, dcrf_backend_de
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake object");
     fake_hold(device);
     object->device = device;
-    return take_model(object, model, error);
+    return model ? take_model(object, model, error) : DCRF_OK;
 }
 
 /* The last part: returns the handle, or nothing. */
@@ -229,6 +239,72 @@ static dcrf_status qp_move(dcrf_backend_iterate *handle, double step, double *su
     RUN("qp_move", cpu->iterate->qp_move(object_of(handle)->of_cpu, step, sums, error));
 }
 
+/* The number of pictures in the last mean field of arrays; for tests, through dlsym. */
+static atomic_size_t pictures_at_once;
+__attribute__((visibility("default"))) size_t fake_backend_pictures(void);
+size_t fake_backend_pictures(void) {
+    return atomic_load(&pictures_at_once);
+}
+
+/* The unaries as floats in device memory. Invalid ones, which a device finds only while it works,
+ * become 1; the first is remembered. */
+static bool copy_numbers(struct object *object) {
+    struct dcrf_backend_pictures *pictures = &object->pictures;
+    const size_t per_picture = pictures->variables * pictures->labels;
+    object->wrong = SIZE_MAX;
+    object->numbers = dcrf_allocate(pictures->count * per_picture, sizeof *object->numbers);
+    object->views = dcrf_allocate(pictures->count, sizeof *object->views);
+    if (!object->numbers || !object->views)
+        return false;
+    for (size_t k = pictures->count * per_picture; k-- > 0;) {
+        const double number =
+            fake_element(&pictures->unary[k / per_picture], pictures->grid,
+                         k % per_picture / pictures->labels, k % pictures->labels);
+        const bool is_right = pictures->kind == DCRF_UNARY_PROBABILITIES
+                                  ? number >= 0 && number <= 1.001
+                                  : isfinite(number);
+        object->numbers[k] = is_right ? (float)number : 1;
+        object->wrong = is_right ? object->wrong : k;
+    }
+    for (size_t p = 0; p < pictures->count; p++)
+        object->views[p] = dcrf_view_interleaved(object->numbers + p * per_picture, DCRF_F32,
+                                                 pictures->grid, pictures->labels);
+    pictures->unary = object->views;
+    return true;
+}
+
+static dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                                    const struct dcrf_backend_pictures *given, dcrf_error *error) {
+    struct object *object;
+    dcrf_status status = begin("make_of_pictures", &object, device, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&object->workspace, 1, error);
+    for (size_t m = 0; m < given->kernel_count && status == DCRF_OK; m++)
+        if (!fake_is_on(given->operators[m], device))
+            status = fake_fail(error, DCRF_ERROR_DEVICE, "an operator of another device");
+    if (status == DCRF_OK) {
+        dcrf_backend_iterate *made = NULL;
+        object->pictures = *given;
+        object->pictures.workspace = object->workspace;
+        status = copy_numbers(object)
+                     ? cpu->iterate->make_of_pictures(&made, NULL, &object->pictures, error)
+                     : fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake pictures");
+        object->of_cpu = made;
+    }
+    atomic_store(&pictures_at_once, given->count);
+    return finish(object, status, (void **)out);
+}
+
+static dcrf_status write_pictures(dcrf_backend_iterate *handle, size_t *wrong, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    fake_enter();
+    *wrong = object_of(handle)->wrong;
+    if (*wrong == SIZE_MAX)
+        status = cpu->iterate->write(object_of(handle)->of_cpu, wrong, error);
+    fake_leave();
+    return status < 0 ? status : fake_refuse("write", error);
+}
+
 const struct dcrf_backend_iterate_methods fake_iterate = {.make = iterate_make,
                                                           .free = iterate_free,
                                                           .view = iterate_view,
@@ -236,6 +312,9 @@ const struct dcrf_backend_iterate_methods fake_iterate = {.make = iterate_make,
                                                           .labels = iterate_labels,
                                                           .mean_field_start = mean_field_start,
                                                           .mean_field_step = mean_field_step,
+                                                          .make_of_pictures = make_of_pictures,
+                                                          .takes_several = true,
+                                                          .write = write_pictures,
                                                           .qp_start = qp_start,
                                                           .qp_bend = qp_bend,
                                                           .qp_move = qp_move};

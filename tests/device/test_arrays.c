@@ -469,7 +469,8 @@ static void the_fake_is_asked_right(void **state) {
                  dcrf_mean_field_arrays(device, &arrays, &error));
     unsetenv("FAKE_PLACE");
     arrays.unary.data = energies;
-    static const char *const entries[] = {"find", "wait_for", "mean_field"};
+    static const char *const entries[] = {
+        "find", "wait_for", "make_of_pictures", "mean_field_start", "mean_field_step", "write"};
     for (size_t k = 0; k < sizeof entries / sizeof entries[0]; k++) {
         setenv("FAKE_FAILURE", entries[k], 1);
         assert_fails(DCRF_ERROR_DEVICE, entries[k], error,

@@ -26,7 +26,9 @@ static dcrf_status make_iterate(dcrf_backend_iterate **out, dcrf_backend_device 
 }
 
 static void free_iterate(dcrf_backend_iterate *iterate) {
+    struct dcrf_cpu_pictures *pictures = iterate->pictures;
     iterate->free(iterate);
+    dcrf_cpu_pictures_free(pictures);
 }
 
 static const float *view_marginals(const dcrf_backend_iterate *iterate) {
@@ -55,6 +57,8 @@ const struct dcrf_backend_iterate_methods dcrf_cpu_iterate = {
     .labels = read_labels,
     .mean_field_start = dcrf_cpu_mean_field_start,
     .mean_field_step = dcrf_cpu_mean_field_step,
+    .make_of_pictures = dcrf_cpu_make_of_pictures,
+    .write = dcrf_cpu_write_pictures,
     .qp_start = dcrf_cpu_qp_start,
     .qp_bend = dcrf_cpu_qp_bend,
     .qp_move = dcrf_cpu_qp_move,

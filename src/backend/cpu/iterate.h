@@ -15,6 +15,7 @@ struct dcrf_backend_iterate {
     dcrf_pool *pool;
     float *y; /* the marginals */
     void (*free)(dcrf_backend_iterate *iterate);
+    struct dcrf_cpu_pictures *pictures; /* what it was made of, if of arrays */
 };
 
 dcrf_status dcrf_cpu_mean_field_make(dcrf_backend_iterate **out,
@@ -25,6 +26,12 @@ dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float
 dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
                                      const struct dcrf_backend_update *how, double *sums,
                                      dcrf_error *error);
+
+dcrf_status dcrf_cpu_make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                                      const struct dcrf_backend_pictures *given, dcrf_error *error);
+dcrf_status dcrf_cpu_write_pictures(dcrf_backend_iterate *iterate, size_t *wrong,
+                                    dcrf_error *error);
+void dcrf_cpu_pictures_free(struct dcrf_cpu_pictures *pictures);
 
 dcrf_status dcrf_cpu_qp_make(dcrf_backend_iterate **out, const struct dcrf_backend_model *model,
                              dcrf_error *error);

@@ -154,12 +154,14 @@ dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float
     mf->has_logits = false;
     if (q) {
         memcpy(iterate->y, q, model->variables * model->stride * sizeof *q);
-        *entropy = dcrf_parallel_sum(iterate->pool, model->variables, entropy_rows, mf);
+        if (entropy)
+            *entropy = dcrf_parallel_sum(iterate->pool, model->variables, entropy_rows, mf);
         return DCRF_OK;
     }
     set_coldness(mf, coldness);
     update(mf, 0, NULL, 0, sums); /* softmax(-coldness unary) */
-    *entropy = sums[DCRF_SOFTMAX_ENTROPY];
+    if (entropy)
+        *entropy = sums[DCRF_SOFTMAX_ENTROPY];
     return DCRF_OK;
 }
 
@@ -240,9 +242,12 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
         dcrf_parallel_for(iterate->pool, model->variables, ROWS_PER_CHUNK, recover_logits, mf);
         mf->has_logits = true;
     }
+    double found[DCRF_BACKEND_UPDATE_SUMS];
     set_coldness(mf, how->coldness);
-    sums[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
+    found[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
     update(mf, 2 * coupling->same_label_factor * how->coldness,
-           is_potts ? coupling->groups[0].diagonal : NULL, how->damping, sums);
+           is_potts ? coupling->groups[0].diagonal : NULL, how->damping, found);
+    if (sums)
+        memcpy(sums, found, sizeof found);
     return DCRF_OK;
 }

@@ -211,7 +211,6 @@ static struct dcrf_backend_arrays_methods make_methods() {
     methods.memory_new = memory_new;
     methods.memory_free = memory_free;
     methods.copy = copy;
-    methods.mean_field = infer;
     return methods;
 }
 

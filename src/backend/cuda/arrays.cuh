@@ -6,8 +6,4 @@
 
 extern const struct dcrf_backend_arrays_methods arrays_methods;
 
-/* infer.cu */
-dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *run, size_t *wrong,
-                  dcrf_error *error);
-
 #endif

@@ -158,13 +158,9 @@ static dcrf_status compat_set_kernels(dcrf_backend_compat *compat,
     model.group_count = count;
     model.groups = groups;
     model.same_label_factor = 0.5f; /* softmax(-unary - 2 same_label_factor field) */
-    dcrf_status status = iterate_adopt(&it, compat->device, &model, error);
-    if (status == DCRF_OK)
-        status = mean_field_prepare(it, error);
-    if (status < 0) {
-        iterate_free(it);
+    const dcrf_status status = iterate_adopt(&it, compat->device, &model, error);
+    if (status < 0)
         return status;
-    }
     iterate_free(compat->it);
     compat->it = it;
     return DCRF_OK;
@@ -262,15 +258,16 @@ static dcrf_status compat_run(dcrf_backend_compat *compat,
                               const struct dcrf_backend_compat_run *run, dcrf_error *error) {
     const device_turn turn(compat->device);
     const struct dcrf_backend_places from = planes_of(compat, run->from);
+    const struct dcrf_backend_update plain = {0, 1};
     bool are_finite = true;
     dcrf_status status = device_enter(compat->device, error);
     if (status == DCRF_OK)
         status = run->from ? load(compat, &from, FLT_MAX, compat->it->y, &are_finite, error)
-                           : mean_field_softmax(compat->it, error);
+                           : mean_field_start(compat->it, nullptr, 1, nullptr, error);
     if (status == DCRF_OK && !are_finite)
         status = fail(error, DCRF_ERROR_NOT_FINITE, "Q holds a value that is not finite");
     for (size_t k = 0; k < run->updates && status == DCRF_OK; k++) {
-        status = mean_field_update(compat->it, error);
+        status = mean_field_step(compat->it, &plain, nullptr, error);
         if (status == DCRF_OK)
             status = tell(compat, run, k + 1, error);
     }

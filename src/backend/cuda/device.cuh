@@ -3,7 +3,7 @@
  *   device.cu      listing, opening and caching devices
  *   memory.cu      device memory, and copies to and from the host
  *   arrays.cu      the caller's arrays: views of host and device memory
- *   infer.cu       mean field directly on the caller's arrays
+ *   pictures.cu    marginals made of the caller's arrays, and results into them
  *   operator.cu    making operators, and code common to all kinds
  *   disagreement.cu  the pairwise cost of a labelling
  *   lattice.cu     the plan of the permutohedral lattice, by sorting

@@ -12,6 +12,7 @@ void iterate_free(dcrf_backend_iterate *it) {
     qp_release(it);
     device_release(device, it->own_unary);
     device_release(device, it->y);
+    device_release(device, it->wrong);
     device_cliques_release(&it->cliques);
     message_kernels_release(&it->kernels);
     free(it);
@@ -119,6 +120,22 @@ dcrf_status iterate_repeat(dcrf_backend_iterate *it, iterate_launches launches,
     return status < 0 ? status : iterate_record(it, launches, graph, error);
 }
 
-const struct dcrf_backend_iterate_methods iterate_methods = {
-    iterate_make,     iterate_free,    iterate_view, iterate_read, iterate_labels,
-    mean_field_start, mean_field_step, qp_start,     qp_bend,      qp_move};
+static struct dcrf_backend_iterate_methods make_methods() {
+    struct dcrf_backend_iterate_methods methods = {};
+    methods.make = iterate_make;
+    methods.free = iterate_free;
+    methods.view = iterate_view;
+    methods.read = iterate_read;
+    methods.labels = iterate_labels;
+    methods.mean_field_start = mean_field_start;
+    methods.mean_field_step = mean_field_step;
+    methods.make_of_pictures = make_of_pictures;
+    methods.takes_several = true;
+    methods.write = write_pictures;
+    methods.qp_start = qp_start;
+    methods.qp_bend = qp_bend;
+    methods.qp_move = qp_move;
+    return methods;
+}
+
+const struct dcrf_backend_iterate_methods iterate_methods = make_methods();

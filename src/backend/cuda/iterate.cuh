@@ -39,11 +39,14 @@ struct dcrf_backend_iterate {
     float *y;
     struct mean_field mean_field;
     struct qp qp;
+    /* Of the caller's arrays: */
+    const struct dcrf_backend_pictures *pictures;
+    unsigned long long *wrong; /* on the device: the first invalid number */
 };
 
 extern const struct dcrf_backend_iterate_methods iterate_methods;
 void iterate_free(dcrf_backend_iterate *it);
-/* For infer.cu. The model's unary and diagonals are device arrays that must outlive *out. */
+/* The model's unary and diagonals are device arrays that must outlive *out. */
 dcrf_status iterate_adopt(dcrf_backend_iterate **out, dcrf_backend_device *device,
                           const struct dcrf_backend_model *model, dcrf_error *error);
 
@@ -59,13 +62,12 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
                              double *entropy, dcrf_error *error);
 dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             double *sums, dcrf_error *error);
-/* Starting from softmax(-unary), enqueue this many updates without damping. Then its parts:
- * preparation, softmax(-unary), and one update of y. */
-dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error);
-dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error);
-dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error);
-dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error);
 void mean_field_release(dcrf_backend_iterate *it);
+
+/* pictures.cu */
+dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                             const struct dcrf_backend_pictures *given, dcrf_error *error);
+dcrf_status write_pictures(dcrf_backend_iterate *it, size_t *wrong, dcrf_error *error);
 
 dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcrf_error *error);
 dcrf_status qp_bend(dcrf_backend_iterate *it, double *quadratic, dcrf_error *error);

@@ -281,8 +281,17 @@ static dcrf_status prepare(dcrf_backend_iterate *it, dcrf_error *error) {
     return status == DCRF_OK && !it->mean_field.sums ? take_memory(it, error) : status;
 }
 
+static double entropy_of(const float *q, size_t floats) {
+    double entropy = 0;
+    for (size_t i = 0; i < floats; i++)
+        if (q[i] > 0)
+            entropy += (double)q[i] * log((double)q[i]);
+    return entropy;
+}
+
 dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float coldness,
                              double *entropy, dcrf_error *error) {
+    const size_t floats = it->variables * it->stride;
     double sums[DCRF_BACKEND_UPDATE_SUMS];
     const struct dcrf_backend_update how = {0, coldness};
     dcrf_status status = prepare(it, error);
@@ -290,17 +299,16 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
         return status;
     it->mean_field.has_logits = false;
     if (q) {
-        const size_t floats = it->variables * it->stride;
-        *entropy = 0;
-        for (size_t i = 0; i < floats; i++)
-            if (q[i] > 0)
-                *entropy += (double)q[i] * log((double)q[i]);
+        if (entropy)
+            *entropy = entropy_of(q, floats);
         return device_upload(it->device, it->y, q, floats * sizeof *q, error);
     }
     status = tell_how(it, &how, error);
     if (status < 0)
         return status;
-    launch_update(it, nullptr, false, true);
+    launch_update(it, nullptr, false, entropy != nullptr);
+    if (!entropy)
+        return check(cudaGetLastError(), WHAT, error);
     status = send_sums(it, error);
     if (status == DCRF_OK)
         status = read_sums(it, sums, error);
@@ -328,38 +336,18 @@ dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_
                             double *sums, dcrf_error *error) {
     const bool is_damped = how->damping > 0;
     struct mean_field *mf = &it->mean_field;
-    dcrf_status status = device_enter(it->device, error);
+    dcrf_status status = prepare(it, error);
     if (status == DCRF_OK)
         status = tell_how(it, how, error);
     if (status == DCRF_OK && is_damped)
         status = prepare_damping(it, error);
-    if (status == DCRF_OK)
-        status = is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
-                           : iterate_repeat(it, launch_plain, &mf->step, error);
+    if (status < 0)
+        return status;
+    /* Without a graph: capturing a step takes as long as launching ten, and blocks other threads.
+     */
+    if (!sums)
+        return launch_step(it, is_damped, false, error);
+    status = is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
+                       : iterate_repeat(it, launch_plain, &mf->step, error);
     return status < 0 ? status : read_sums(it, sums, error);
-}
-
-dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error) {
-    const struct dcrf_backend_update how = {0, 1};
-    const dcrf_status status = prepare(it, error);
-    return status < 0 ? status : tell_how(it, &how, error);
-}
-
-dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error) {
-    launch_update(it, nullptr, false, false);
-    return check(cudaGetLastError(), WHAT, error);
-}
-
-dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error) {
-    return launch_step(it, false, false, error);
-}
-
-/* Without a graph: capturing a step takes as long as launching ten, and blocks other threads. */
-dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
-    dcrf_status status = mean_field_prepare(it, error);
-    if (status == DCRF_OK)
-        status = mean_field_softmax(it, error);
-    for (size_t k = 0; k < updates && status == DCRF_OK; k++)
-        status = mean_field_update(it, error);
-    return status;
 }

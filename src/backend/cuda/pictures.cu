@@ -1,9 +1,8 @@
-/* Mean field directly on the caller's arrays, for meanfield/arrays.c.
+/* Marginals made of the caller's arrays, for meanfield/arrays.c, and results into such arrays.
  *
- * Unaries are converted to energies with the formulas and rounding of model/unary_energies.c; then
- * follow the diagonals of the kernels and the updates of mean_field.cu. All of it is enqueued
- * without waiting; the host waits once, at the end. */
-#include "backend/cuda/arrays.cuh"
+ * Unaries are converted to energies with the formulas and rounding of model/unary_energies.c, and
+ * the diagonals of the kernels are summed up here. All of it is enqueued without waiting; the host
+ * waits once, for the results. */
 #include "backend/cuda/iterate.cuh"
 
 #include <cmath>
@@ -66,25 +65,26 @@ template <dcrf_unary_kind KIND> static __global__ void make_energies(numbers n) 
         atomicMin(n.wrong, (unsigned long long)(a * n.labels + wrong));
 }
 
-static dcrf_status read_unary(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                              float *rows, unsigned long long *wrong, dcrf_error *error) {
+static dcrf_status read_unary(dcrf_backend_device *device,
+                              const struct dcrf_backend_pictures *given, float *rows,
+                              unsigned long long *wrong, dcrf_error *error) {
     numbers n = {};
     struct views_there there;
-    dcrf_status status = views_upload(device, run->unary, run->pictures, run->grid, true, &there,
+    dcrf_status status = views_upload(device, given->unary, given->count, given->grid, true, &there,
                                       "the unary", error);
     n.views = there.views;
-    n.grid = *run->grid;
-    n.variables = run->pictures * run->variables;
-    n.picture_variables = run->variables;
-    n.labels = (uint32_t)run->labels;
-    n.stride = (uint32_t)run->stride;
+    n.grid = *given->grid;
+    n.variables = given->count * given->variables;
+    n.picture_variables = given->variables;
+    n.labels = (uint32_t)given->labels;
+    n.stride = (uint32_t)given->stride;
     n.rows = rows;
     n.wrong = wrong;
     if (status == DCRF_OK) {
         const unsigned blocks = blocks_for(n.variables);
-        if (run->kind == DCRF_UNARY_LOGITS)
+        if (given->kind == DCRF_UNARY_LOGITS)
             make_energies<DCRF_UNARY_LOGITS><<<blocks, THREADS, 0, device->stream>>>(n);
-        else if (run->kind == DCRF_UNARY_PROBABILITIES)
+        else if (given->kind == DCRF_UNARY_PROBABILITIES)
             make_energies<DCRF_UNARY_PROBABILITIES><<<blocks, THREADS, 0, device->stream>>>(n);
         else
             make_energies<DCRF_UNARY_ENERGIES><<<blocks, THREADS, 0, device->stream>>>(n);
@@ -120,9 +120,10 @@ static dcrf_status find_diagonal(struct device_operator *op, float *out, dcrf_er
     return status;
 }
 
-static dcrf_status sum_diagonals(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                                 float *out, dcrf_error *error) {
-    const size_t n = run->pictures * run->variables;
+static dcrf_status sum_diagonals(dcrf_backend_device *device,
+                                 const struct dcrf_backend_pictures *given, float *out,
+                                 dcrf_error *error) {
+    const size_t n = given->count * given->variables;
     double *sums = nullptr;
     float *diagonal = nullptr;
     dcrf_status status = device_array(device, &sums, n, WHAT, error);
@@ -130,12 +131,12 @@ static dcrf_status sum_diagonals(dcrf_backend_device *device, const struct dcrf_
         status = device_array(device, &diagonal, n, WHAT, error);
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(out, 0, n * sizeof *out, device->stream), WHAT, error);
-    for (size_t m = 0; m < run->kernel_count && status == DCRF_OK; m++) {
-        status = find_diagonal(reinterpret_cast<struct device_operator *>(run->operators[m]),
+    for (size_t m = 0; m < given->kernel_count && status == DCRF_OK; m++) {
+        status = find_diagonal(reinterpret_cast<struct device_operator *>(given->operators[m]),
                                diagonal, error);
         if (status < 0)
             break;
-        add_diagonal<<<blocks_for(n), THREADS, 0, device->stream>>>(diagonal, run->weights[m], n,
+        add_diagonal<<<blocks_for(n), THREADS, 0, device->stream>>>(diagonal, given->weights[m], n,
                                                                     m == 0, sums, out);
         status = check(cudaGetLastError(), WHAT, error);
     }
@@ -186,23 +187,24 @@ static __global__ void write_labels(struct results r) {
 }
 
 /* Marginals (0) or labels (1), into the arrays or into device copies of them. */
-static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                                int which, const float *q, const unsigned long long *wrong,
+static dcrf_status write_result(dcrf_backend_device *device,
+                                const struct dcrf_backend_pictures *given, int which,
+                                const float *q, const unsigned long long *wrong,
                                 struct views_there *there, dcrf_error *error) {
-    const dcrf_view *wanted = which == 1 ? run->labels_out : run->marginals;
+    const dcrf_view *wanted = which == 1 ? given->labels_out : given->marginals;
     if (!wanted)
         return DCRF_OK;
     const dcrf_status status =
-        views_upload(device, wanted, run->pictures, run->grid, false, there, WHAT, error);
+        views_upload(device, wanted, given->count, given->grid, false, there, WHAT, error);
     if (status < 0)
         return status;
     const struct results r = {q,
-                              (uint32_t)run->labels,
-                              (uint32_t)run->stride,
-                              run->pictures * run->variables,
-                              run->variables,
+                              (uint32_t)given->labels,
+                              (uint32_t)given->stride,
+                              given->count * given->variables,
+                              given->variables,
                               there->views,
-                              *run->grid,
+                              *given->grid,
                               wrong};
     const unsigned blocks = blocks_for(r.variables);
     if (which == 1)
@@ -212,67 +214,78 @@ static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_b
     return check(cudaGetLastError(), WHAT, error);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the interface -------------------------------------------------------------------------- */
 
-/* Run the updates on adopted memory. */
-static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                          float *unary, float *diagonal, dcrf_backend_iterate **it,
-                          dcrf_error *error) {
-    const struct dcrf_backend_group group = {run->kernel_count, run->operators, run->weights,
+/* The iterate owns the arrays that it adopts. */
+static dcrf_status adopt(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                         const struct dcrf_backend_pictures *given, float *unary, float *diagonal,
+                         unsigned long long *wrong, dcrf_error *error) {
+    const struct dcrf_backend_group group = {given->kernel_count, given->operators, given->weights,
                                              diagonal, nullptr};
     /* Potts: the factors of energy/coupling.h */
     struct dcrf_backend_model model = {};
-    model.variables = run->pictures * run->variables;
-    model.labels = run->labels;
-    model.stride = run->stride;
+    model.variables = given->count * given->variables;
+    model.labels = given->labels;
+    model.stride = given->stride;
     model.unary = unary;
     model.group_count = 1;
     model.groups = &group;
     model.same_label_factor = -1;
     model.all_factor = 1;
-    const dcrf_status status = iterate_adopt(it, device, &model, error);
-    return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
+    const dcrf_status status = iterate_adopt(out, device, &model, error);
+    if (status < 0)
+        return status;
+    (*out)->own_unary = unary;
+    (*out)->kernels.groups[0].own_diagonal = diagonal;
+    (*out)->pictures = given;
+    (*out)->wrong = wrong;
+    return DCRF_OK;
 }
 
-dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *run, size_t *wrong,
-                  dcrf_error *error) {
+dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                             const struct dcrf_backend_pictures *given, dcrf_error *error) {
     float *unary = nullptr, *diagonal = nullptr;
-    unsigned long long *wrong_there = nullptr, found = 0;
-    struct views_there there[2];
-    dcrf_backend_iterate *it = nullptr;
-    const size_t variables = run->pictures * run->variables;
-    *wrong = SIZE_MAX;
+    unsigned long long *wrong = nullptr;
+    const size_t variables = given->count * given->variables;
+    *out = nullptr;
     dcrf_status status = device_enter(device, error);
     if (status == DCRF_OK)
-        status = device_array(device, &unary, variables * run->stride, WHAT, error);
+        status = device_array(device, &unary, variables * given->stride, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &diagonal, variables, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &wrong_there, 1, WHAT, error);
+        status = device_array(device, &wrong, 1, WHAT, error);
     if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(wrong_there, 0xff, sizeof *wrong_there, device->stream),
-                       WHAT, error);
+        status = check(cudaMemsetAsync(wrong, 0xff, sizeof *wrong, device->stream), WHAT, error);
     if (status == DCRF_OK)
-        status = read_unary(device, run, unary, wrong_there, error);
+        status = read_unary(device, given, unary, wrong, error);
     if (status == DCRF_OK)
-        status = sum_diagonals(device, run, diagonal, error);
+        status = sum_diagonals(device, given, diagonal, error);
     if (status == DCRF_OK)
-        status = update(device, run, unary, diagonal, &it, error);
+        status = adopt(out, device, given, unary, diagonal, wrong, error);
+    if (status < 0) {
+        device_release(device, unary);
+        device_release(device, diagonal);
+        device_release(device, wrong);
+    }
+    return status;
+}
+
+dcrf_status write_pictures(dcrf_backend_iterate *it, size_t *wrong, dcrf_error *error) {
+    dcrf_backend_device *device = it->device;
+    unsigned long long found = 0;
+    struct views_there there[2];
+    dcrf_status status = device_enter(device, error);
     for (int i = 0; i < 2 && status == DCRF_OK; i++)
-        status = write_result(device, run, i, it->y, wrong_there, &there[i], error);
+        status = write_result(device, it->pictures, i, it->y, it->wrong, &there[i], error);
     if (status == DCRF_OK)
-        status = device_download(device, &found, wrong_there, sizeof found, error);
-    if (status == DCRF_OK)
-        *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
+        status = device_download(device, &found, it->wrong, sizeof found, error);
+    *wrong = status == DCRF_OK ? (size_t)found : SIZE_MAX; /* NOTHING is SIZE_MAX */
     for (int i = 0; i < 2; i++) {
         if (status == DCRF_OK && found == NOTHING && !there[i].arrays.empty())
             status =
                 device_download_each(device, there[i].arrays.data(), there[i].arrays.size(), error);
         views_release(device, &there[i]);
     }
-    iterate_free(it);
-    device_release(device, unary);
-    device_release(device, diagonal);
-    device_release(device, wrong_there);
     return status;
 }
