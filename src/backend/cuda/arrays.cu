@@ -11,12 +11,10 @@
 dcrf_status array_find(const void *data, size_t *index, dcrf_error *error) {
     cudaPointerAttributes attributes = {};
     *index = SIZE_MAX;
-    const dcrf_status status =
-        check(cudaPointerGetAttributes(&attributes, data), "finding an array", error);
-    if (status == DCRF_OK &&
-        (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged))
+    TRY(check(cudaPointerGetAttributes(&attributes, data), "finding an array", error));
+    if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged)
         *index = (size_t)attributes.device;
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- views ---------------------------------------------------------------------------------- */
@@ -46,20 +44,19 @@ dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, si
     std::vector<dcrf_view> placed(views, views + pictures);
     std::vector<size_t> offsets(pictures, SIZE_MAX); /* of copies */
     size_t bytes = 0;
-    dcrf_status status = DCRF_OK;
     *there = {};
-    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+    for (size_t p = 0; p < pictures; p++) {
         size_t index;
         ptrdiff_t lowest;
-        status = array_find(views[p].data, &index, error);
-        if (status < 0 || index != SIZE_MAX)
+        TRY(array_find(views[p].data, &index, error));
+        if (index != SIZE_MAX)
             continue;
         offsets[p] = bytes;
         bytes += (view_span(&views[p], grid, &lowest) + ALIGNED - 1) / ALIGNED * ALIGNED;
     }
-    if (status == DCRF_OK && bytes > 0)
-        status = device_array(device, &there->copies, bytes, what, error);
-    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+    if (bytes > 0)
+        TRY(device_array(device, &there->copies, bytes, what, error));
+    for (size_t p = 0; p < pictures; p++) {
         ptrdiff_t lowest;
         if (offsets[p] == SIZE_MAX)
             continue;
@@ -68,13 +65,10 @@ dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, si
         placed[p].data = copy - lowest;
         there->arrays.push_back({array, copy, span});
         if (are_read)
-            status = device_upload(device, copy, array, span, error);
+            TRY(device_upload(device, copy, array, span, error));
     }
-    if (status == DCRF_OK)
-        status = device_array(device, &there->views, pictures, what, error);
-    return status < 0 ? status
-                      : device_upload(device, there->views, placed.data(),
-                                      pictures * sizeof(dcrf_view), error);
+    TRY(device_array(device, &there->views, pictures, what, error));
+    return device_upload(device, there->views, placed.data(), pictures * sizeof(dcrf_view), error);
 }
 
 void views_release(dcrf_backend_device *device, struct views_there *there) {
@@ -166,20 +160,16 @@ static void memory_free(dcrf_backend_memory *memory) {
 static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                         dcrf_error *error) {
     size_t to_index, from_index;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = array_find(to, &to_index, error);
-    if (status == DCRF_OK)
-        status = array_find(from, &from_index, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
+    TRY(array_find(to, &to_index, error));
+    TRY(array_find(from, &from_index, error));
     if (to_index == SIZE_MAX && from_index != SIZE_MAX)
         return device_download(device, to, from, bytes, error);
-    status = from_index == SIZE_MAX && to_index != SIZE_MAX
-                 ? device_upload(device, to, from, bytes, error)
-                 : check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->stream), WHAT,
-                         error);
-    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), WHAT, error);
+    TRY(from_index == SIZE_MAX && to_index != SIZE_MAX
+            ? device_upload(device, to, from, bytes, error)
+            : check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->stream), WHAT,
+                    error));
+    return check(cudaStreamSynchronize(device->stream), WHAT, error);
 }
 
 static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_error *error) {

@@ -171,9 +171,7 @@ dcrf_status cliques_update(const struct device_cliques *cliques, const float *q,
                            double *cost, dcrf_error *error) {
     cudaStream_t stream = cliques->device->stream;
     const unsigned blocks = blocks_for(entries(cliques));
-    const dcrf_status status = launch_pieces(cliques, LOGARITHM, q, error);
-    if (status < 0)
-        return status;
+    TRY(launch_pieces(cliques, LOGARITHM, q, error));
     sum_logarithms<<<blocks, THREADS, 0, stream>>>(*cliques);
     add_block_sums<<<1, THREADS, 0, stream>>>(cliques->partial, blocks, cost);
     find_extra<<<blocks_for(cliques->variables * cliques->stride), THREADS, 0, stream>>>(*cliques,
@@ -193,9 +191,7 @@ static __global__ void begin(struct device_cliques cliques) {
 }
 
 dcrf_status cliques_start(const struct device_cliques *cliques, const float *y, dcrf_error *error) {
-    const dcrf_status status = launch_pieces(cliques, MISSING, y, error);
-    if (status < 0)
-        return status;
+    TRY(launch_pieces(cliques, MISSING, y, error));
     begin<<<blocks_for(entries(cliques)), THREADS, 0, cliques->device->stream>>>(*cliques);
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -235,9 +231,7 @@ dcrf_status cliques_see_vertex(const struct device_cliques *cliques, const float
                                double *parts, dcrf_error *error) {
     cudaStream_t stream = cliques->device->stream;
     const unsigned blocks = blocks_for(entries(cliques));
-    const dcrf_status status = launch_pieces(cliques, MISSING, vertex, error);
-    if (status < 0)
-        return status;
+    TRY(launch_pieces(cliques, MISSING, vertex, error));
     sum_parts<<<blocks, THREADS, 0, stream>>>(*cliques);
     add_block_sums<<<DCRF_QP_PARTS, THREADS, 0, stream>>>(cliques->partial, blocks, parts);
     return check(cudaGetLastError(), WHAT, error);

@@ -80,41 +80,26 @@ static dcrf_status keep_memory(size_t index, dcrf_error *error) {
     unsigned long long all = ~0ull;
     int none = 0;
     const char *what = "setting up its memory";
-    dcrf_status status =
-        check(cudaDeviceGetDefaultMemPool(&pool, (int)index), "finding its memory", error);
-    if (status == DCRF_OK)
-        status = check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), what,
-                       error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &none),
-                  what, error);
-    return status;
+    TRY(check(cudaDeviceGetDefaultMemPool(&pool, (int)index), "finding its memory", error));
+    TRY(check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), what, error));
+    return check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &none),
+                 what, error);
 }
 
 static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) {
     const char *what = "making streams";
-    dcrf_status status =
-        check(cudaStreamCreateWithFlags(&device->own_stream, cudaStreamNonBlocking), what, error);
+    TRY(check(cudaStreamCreateWithFlags(&device->own_stream, cudaStreamNonBlocking), what, error));
     device->stream = device->own_stream;
-    if (status == DCRF_OK)
-        status =
-            check(cudaStreamCreateWithFlags(&device->side, cudaStreamNonBlocking), what, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaEventCreateWithFlags(&device->forked, cudaEventDisableTiming), what, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), what, error);
-    if (status == DCRF_OK)
-        status = check(cudaMallocHost(&device->few, DEVICE_FEW * sizeof *device->few), what, error);
-    for (int i = 0; i < 2 && status == DCRF_OK; i++) {
-        status = check(cudaMallocHost(&device->stage.half[i], STAGE_BYTES), what, error);
-        if (status == DCRF_OK)
-            status = check(cudaEventCreateWithFlags(&device->stage.sent[i], cudaEventDisableTiming),
-                           what, error);
+    TRY(check(cudaStreamCreateWithFlags(&device->side, cudaStreamNonBlocking), what, error));
+    TRY(check(cudaEventCreateWithFlags(&device->forked, cudaEventDisableTiming), what, error));
+    TRY(check(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), what, error));
+    TRY(check(cudaMallocHost(&device->few, DEVICE_FEW * sizeof *device->few), what, error));
+    for (int i = 0; i < 2; i++) {
+        TRY(check(cudaMallocHost(&device->stage.half[i], STAGE_BYTES), what, error));
+        TRY(check(cudaEventCreateWithFlags(&device->stage.sent[i], cudaEventDisableTiming), what,
+                  error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- unused devices ------------------------------------------------------------------------ */

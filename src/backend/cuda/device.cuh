@@ -67,6 +67,15 @@ dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
 /* DCRF_OK, or an error that names `what` ("the plan of a lattice") and CUDA's message. */
 dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
 
+/* Return the error of a call, if it fails; what a function holds by then is released by objects, as
+ * `scratch` does. */
+#define TRY(...)                                                                                   \
+    do {                                                                                           \
+        const dcrf_status tried = (__VA_ARGS__);                                                   \
+        if (tried < 0)                                                                             \
+            return tried;                                                                          \
+    } while (0)
+
 /* A pinned host buffer for copies: while one half is being transferred, the other is filled or
  * read. */
 #define STAGE_BYTES ((size_t)1 << 20)
@@ -133,6 +142,28 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
     *array = static_cast<T *>(memory);
     return status;
 }
+
+/* Device memory until the end of a scope. */
+template <typename T> class scratch {
+  public:
+    explicit scratch(dcrf_backend_device *owner) : device(owner) {
+    }
+    ~scratch() {
+        device_release(device, memory);
+    }
+    scratch(const scratch &) = delete;
+    scratch &operator=(const scratch &) = delete;
+    dcrf_status take(size_t count, const char *what, dcrf_error *error) {
+        return device_array(device, &memory, count, what, error);
+    }
+    operator T *() const {
+        return memory;
+    }
+
+  private:
+    dcrf_backend_device *device;
+    T *memory = nullptr;
+};
 
 /* Redirects what `work` launches to the side stream, where it may run concurrently with later work,
  * until device_join. Does not nest. */
@@ -228,9 +259,9 @@ dcrf_status disagreements_there(struct device_operator *const *operators, size_t
                                 const uint16_t *labels, const uint16_t *place_of,
                                 size_t label_count, size_t place_count, double *sums,
                                 dcrf_error *error);
-/* K 1 as the first column of rows of DCRF_NARROW_LANES floats, on the device; the caller releases
- * it. operator_make_scales then sets op->scales = diag(K 1)^-1/2. */
-dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error);
+/* K 1 as the first column of rows of DCRF_NARROW_LANES floats, on the device. operator_make_scales
+ * then sets op->scales = diag(K 1)^-1/2. */
+dcrf_status operator_sum_rows(struct device_operator *op, scratch<float> &sums, dcrf_error *error);
 dcrf_status operator_make_scales(struct device_operator *op, const float *sums, dcrf_error *error);
 /* Release the members of struct device_operator, and drop the device. */
 void operator_clear(struct device_operator *op);

@@ -104,11 +104,11 @@ static dcrf_status download_wanted(struct device_operator *op, const struct dcrf
                                    dcrf_error *error) {
     const size_t n = op->base.variables;
     std::vector<float> all(n * line->stride);
-    const dcrf_status status = operator_download(op, all.data(), line->stride, error);
-    for (size_t a = 0; status == DCRF_OK && a < n; a++)
+    TRY(operator_download(op, all.data(), line->stride, error));
+    for (size_t a = 0; a < n; a++)
         for (size_t c = 0; line->wanted[a] && c < line->channels; c++)
             line->out[a * line->stride + c] = all[a * line->stride + c];
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status line(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -117,20 +117,16 @@ static dcrf_status line(const dcrf_operator *base, dcrf_workspace *workspace,
     struct exact_operator *op = exact_of(base);
     const device_turn turn(op->base.device);
     struct device_operator *device_op = &op->base;
-    dcrf_status status = operator_upload(device_op, line->y, line->stride, error);
-    if (status == DCRF_OK && line->stride > line->channels) /* so that padding is defined */
-        status =
-            check(cudaMemsetAsync(device_op->out, 0, base->variables * line->stride * sizeof(float),
+    TRY(operator_upload(device_op, line->y, line->stride, error));
+    if (line->stride > line->channels) /* so that padding is defined */
+        TRY(check(cudaMemsetAsync(device_op->out, 0, base->variables * line->stride * sizeof(float),
                                   device_op->device->stream),
-                  WHAT, error);
+                  WHAT, error));
     struct dcrf_line inner = *line;
     inner.y = device_op->in;
     inner.out = device_op->out;
     inner.wanted = nullptr;
-    if (status == DCRF_OK)
-        status = exact_line(op, &inner, error);
-    if (status < 0)
-        return status;
+    TRY(exact_line(op, &inner, error));
     return line->wanted ? download_wanted(device_op, line, error)
                         : operator_download(device_op, line->out, line->stride, error);
 }
@@ -142,24 +138,19 @@ static dcrf_status line_double(const dcrf_operator *base, dcrf_workspace *worksp
     const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables, numbers = n * line->channels;
-    double *result = nullptr;
-    dcrf_status status = operator_upload(&op->base, line->y, line->stride, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &result, numbers, WHAT, error);
-    if (status == DCRF_OK)
-        status = exact_line_double(op, line->epsilon, op->base.in, line->stride, result,
-                                   line->channels, error);
-    if (status == DCRF_OK && !line->wanted)
-        status = device_download(device, out, result, numbers * sizeof *out, error);
-    if (status == DCRF_OK && line->wanted) {
-        std::vector<double> all(numbers);
-        status = device_download(device, all.data(), result, numbers * sizeof *out, error);
-        for (size_t i = 0; status == DCRF_OK && i < numbers; i++)
-            if (line->wanted[i / line->channels])
-                out[i] = all[i];
-    }
-    device_release(device, result);
-    return status;
+    scratch<double> result(device);
+    TRY(operator_upload(&op->base, line->y, line->stride, error));
+    TRY(result.take(numbers, WHAT, error));
+    TRY(exact_line_double(op, line->epsilon, op->base.in, line->stride, result, line->channels,
+                          error));
+    if (!line->wanted)
+        return device_download(device, out, result, numbers * sizeof *out, error);
+    std::vector<double> all(numbers);
+    TRY(device_download(device, all.data(), result, numbers * sizeof *out, error));
+    for (size_t i = 0; i < numbers; i++)
+        if (line->wanted[i / line->channels])
+            out[i] = all[i];
+    return DCRF_OK;
 }
 
 static dcrf_status apply_double_on_device(struct device_operator *op, const double *in, double *out,
@@ -213,34 +204,29 @@ static dcrf_status filter_bins(struct exact_operator *op, const struct bins *b, 
                                dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     const size_t n = b->variables;
-    float *hats = nullptr, *seen = nullptr;
-    dcrf_status status = device_array(device, &hats, n * b->stride, WHAT, error);
-    if (status == DCRF_OK && !b->table) {
+    scratch<float> hats(device), seen(device);
+    TRY(hats.take(n * b->stride, WHAT, error));
+    if (!b->table) {
         fill_bins<<<blocks_for(n), THREADS, 0, device->stream>>>(*b, hats);
         struct dcrf_line line = {};
         line.epsilon = 1;
         line.y = hats;
         line.out = out;
         line.channels = line.stride = 1;
-        status = exact_line(op, &line, error);
-    } else if (status == DCRF_OK) {
+        TRY(exact_line(op, &line, error));
+    } else {
         struct dcrf_application application = {};
-        status = device_array(device, &seen, n * b->stride, WHAT, error);
+        TRY(seen.take(n * b->stride, WHAT, error));
         application.in = hats;
         application.out = seen;
         application.channels = b->count;
         application.stride = b->stride;
         application.factor = 1;
-        if (status == DCRF_OK) {
-            fill_hats<<<blocks_for(n * b->stride), THREADS, 0, device->stream>>>(*b, hats);
-            status = exact_apply(op, &application, error);
-        }
-        if (status == DCRF_OK)
-            read_hats<<<blocks_for(n), THREADS, 0, device->stream>>>(*b, seen, out);
+        fill_hats<<<blocks_for(n * b->stride), THREADS, 0, device->stream>>>(*b, hats);
+        TRY(exact_apply(op, &application, error));
+        read_hats<<<blocks_for(n), THREADS, 0, device->stream>>>(*b, seen, out);
     }
-    device_release(device, hats);
-    device_release(device, seen);
-    return status < 0 ? status : check(cudaGetLastError(), WHAT, error);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -252,35 +238,24 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     const size_t n = base->variables;
     const size_t stride = dcrf_bin_row(ordered->bins);
     struct bins b = {nullptr, nullptr, nullptr, n, ordered->bins, ordered->table ? stride : 1};
-    uint8_t *bin = nullptr;
-    float *fraction = nullptr, *table = nullptr, *out = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &bin, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &out, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, bin, ordered->bin, n, error);
-    if (status == DCRF_OK && ordered->table) {
-        status = device_array(device, &fraction, n, WHAT, error);
-        if (status == DCRF_OK)
-            status = device_array(device, &table, ordered->bins * stride, WHAT, error);
-        if (status == DCRF_OK)
-            status = device_upload(device, fraction, ordered->fraction, n * sizeof(float), error);
-        if (status == DCRF_OK)
-            status = device_upload(device, table, ordered->table,
-                                   ordered->bins * stride * sizeof(float), error);
+    scratch<uint8_t> bin(device);
+    scratch<float> fraction(device), table(device), out(device);
+    TRY(device_enter(device, error));
+    TRY(bin.take(n, WHAT, error));
+    TRY(out.take(n, WHAT, error));
+    TRY(device_upload(device, bin, ordered->bin, n, error));
+    if (ordered->table) {
+        TRY(fraction.take(n, WHAT, error));
+        TRY(table.take(ordered->bins * stride, WHAT, error));
+        TRY(device_upload(device, fraction, ordered->fraction, n * sizeof(float), error));
+        TRY(device_upload(device, table, ordered->table, ordered->bins * stride * sizeof(float),
+                          error));
     }
     b.bin = bin;
     b.fraction = fraction;
     b.table = table;
-    if (status == DCRF_OK)
-        status = filter_bins(op, &b, out, error);
-    if (status == DCRF_OK)
-        status = device_download(device, ordered->out, out, n * sizeof(float), error);
-    for (void *memory : {(void *)bin, (void *)fraction, (void *)table, (void *)out})
-        device_release(device, memory);
-    return status;
+    TRY(filter_bins(op, &b, out, error));
+    return device_download(device, ordered->out, out, n * sizeof(float), error);
 }
 
 /* ---- what is left out, and the diagonal ----------------------------------------------------- */
@@ -300,27 +275,18 @@ static dcrf_status left_out(const dcrf_operator *base, dcrf_workspace *workspace
     const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
-    double *box_mass = nullptr, *sums = nullptr, *all = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &box_mass, exact_places(op), WHAT, error);
-    if (status == DCRF_OK && !in_double)
-        status = device_array(device, &sums, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &all, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = exact_box_mass(op, box_mass, error);
-    if (status == DCRF_OK && !in_double)
-        status = exact_apply_double(op, nullptr, sums, 1, 1u << EXACT_IN_DOUBLE, error);
-    if (status == DCRF_OK) {
-        add_mass<<<blocks_for(n), THREADS, 0, device->stream>>>(op->order, box_mass, sums, n, all);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, mass, all, n * sizeof *mass, error);
-    for (void *memory : {(void *)box_mass, (void *)sums, (void *)all})
-        device_release(device, memory);
-    return status;
+    scratch<double> box_mass(device), sums(device), all(device);
+    TRY(device_enter(device, error));
+    TRY(box_mass.take(exact_places(op), WHAT, error));
+    if (!in_double)
+        TRY(sums.take(n, WHAT, error));
+    TRY(all.take(n, WHAT, error));
+    TRY(exact_box_mass(op, box_mass, error));
+    if (!in_double)
+        TRY(exact_apply_double(op, nullptr, sums, 1, 1u << EXACT_IN_DOUBLE, error));
+    add_mass<<<blocks_for(n), THREADS, 0, device->stream>>>(op->order, box_mass, sums, n, all);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return device_download(device, mass, all, n * sizeof *mass, error);
 }
 
 static __global__ void square_scales(const uint32_t *order, const double *scale, size_t variables,
@@ -337,19 +303,12 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
     const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
-    float *squares = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &squares, n, WHAT, error);
-    if (status == DCRF_OK) {
-        square_scales<<<blocks_for(n), THREADS, 0, device->stream>>>(op->order, op->scale, n,
-                                                                     squares);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, out, squares, n * sizeof *out, error);
-    device_release(device, squares);
-    return status;
+    scratch<float> squares(device);
+    TRY(device_enter(device, error));
+    TRY(squares.take(n, WHAT, error));
+    square_scales<<<blocks_for(n), THREADS, 0, device->stream>>>(op->order, op->scale, n, squares);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return device_download(device, out, squares, n * sizeof *out, error);
 }
 
 /* ---- construction --------------------------------------------------------------------------- */
@@ -479,25 +438,15 @@ static dcrf_status plan(struct exact_operator *op, const struct dcrf_features *f
                         const struct exact_arrangement *arrangement, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     const size_t places = exact_places(op);
-    uint8_t *steps = nullptr;
-    dcrf_status status = take_memory(op, error);
-    if (status == DCRF_OK)
-        status = exact_order(op, features, error);
-    if (status == DCRF_OK)
-        status = exact_fill_features(op, features, arrangement, error);
-    if (status == DCRF_OK)
-        status = exact_fill_digits(op, arrangement, error);
-    if (status == DCRF_OK)
-        status = exact_find_near(op, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &steps, (size_t)op->tiles * op->tiles, WHAT, error);
-    if (status == DCRF_OK)
-        status = exact_measure(op, steps, error);
-    if (status == DCRF_OK)
-        status = exact_refine(op, steps, error);
-    device_release(device, steps);
-    if (status < 0)
-        return status;
+    scratch<uint8_t> steps(device);
+    TRY(take_memory(op, error));
+    TRY(exact_order(op, features, error));
+    TRY(exact_fill_features(op, features, arrangement, error));
+    TRY(exact_fill_digits(op, arrangement, error));
+    TRY(exact_find_near(op, error));
+    TRY(steps.take((size_t)op->tiles * op->tiles, WHAT, error));
+    TRY(exact_measure(op, steps, error));
+    TRY(exact_refine(op, steps, error));
     op->base.base.bytes += op->near_pairs * sizeof *op->near;
     fill_scales<<<blocks_for(places), THREADS, 0, device->stream>>>(
         op->row_sums, op->base.base.variables, places, op->is_normalized, op->scale,

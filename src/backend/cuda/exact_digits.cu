@@ -96,11 +96,8 @@ dcrf_status exact_fill_digits(struct exact_operator *op,
     op->digit_groups = from.groups;
     const size_t words = exact_row_digits(from.groups, op->tiles, 0, 0);
     const char *const what = "the features of an exact operator";
-    dcrf_status status = device_array(device, &op->row_digits, words, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &op->key_digits, words, what, error);
-    if (status < 0)
-        return status;
+    TRY(device_array(device, &op->row_digits, words, what, error));
+    TRY(device_array(device, &op->key_digits, words, what, error));
     op->base.base.bytes += 2 * words * sizeof *op->row_digits;
     fill_digits<<<blocks_for(from.places), THREADS, 0, device->stream>>>(from, op->row_digits,
                                                                          op->key_digits);

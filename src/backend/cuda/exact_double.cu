@@ -188,48 +188,35 @@ static dcrf_status run(const struct exact_operator *op, const struct double_pack
     dcrf_backend_device *device = op->base.device;
     const char *const what = "an exact operator in double";
     const size_t numbers = exact_places(op) * CHANNELS;
-    double *values = nullptr, *partials = nullptr;
-    dcrf_status status = device_array(device, &values, numbers, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &partials, numbers * op->parts, what, error);
-    if (status == DCRF_OK) {
-        const struct double_pass pass = {op->metric, op->tiles, op->parts, states,   op->features,
-                                         op->scale,  values,    op->state, partials, steps};
-        size_t bytes =
-            (2 * op->metric.features + 1 + CHANNELS + SLICES * CHANNELS) * EXACT_TILE * 8;
-        if (MODE == MEASURE)
-            bytes += (op->tiles / op->parts + 1) * sizeof(unsigned);
-        struct double_packing after = *packing;
-        if (MODE == MEASURE) /* by places, without scales */
-            after.order = nullptr, after.scale = nullptr;
-        status =
-            check(cudaFuncSetAttribute(sum_pairs<CHANNELS, MODE>,
-                                       cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-                  what, error);
-        pack<CHANNELS><<<op->tiles, THREADS, 0, device->stream>>>(*packing, values);
-        if (status == DCRF_OK)
-            sum_pairs<CHANNELS, MODE>
-                <<<dim3(op->tiles, op->parts), THREADS, bytes, device->stream>>>(pass);
-        unpack<CHANNELS>
-            <<<op->tiles, THREADS, 0, device->stream>>>(after, partials, op->tiles, op->parts, out);
-        if (status == DCRF_OK)
-            status = check(cudaGetLastError(), what, error);
-    }
-    device_release(device, values);
-    device_release(device, partials);
-    return status;
+    scratch<double> values(device), partials(device);
+    TRY(values.take(numbers, what, error));
+    TRY(partials.take(numbers * op->parts, what, error));
+    const struct double_pass pass = {op->metric, op->tiles, op->parts, states,   op->features,
+                                     op->scale,  values,    op->state, partials, steps};
+    size_t bytes = (2 * op->metric.features + 1 + CHANNELS + SLICES * CHANNELS) * EXACT_TILE * 8;
+    if (MODE == MEASURE)
+        bytes += (op->tiles / op->parts + 1) * sizeof(unsigned);
+    struct double_packing after = *packing;
+    if (MODE == MEASURE) /* by places, without scales */
+        after.order = nullptr, after.scale = nullptr;
+    TRY(check(cudaFuncSetAttribute(sum_pairs<CHANNELS, MODE>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+              what, error));
+    pack<CHANNELS><<<op->tiles, THREADS, 0, device->stream>>>(*packing, values);
+    sum_pairs<CHANNELS, MODE><<<dim3(op->tiles, op->parts), THREADS, bytes, device->stream>>>(pass);
+    unpack<CHANNELS>
+        <<<op->tiles, THREADS, 0, device->stream>>>(after, partials, op->tiles, op->parts, out);
+    return check(cudaGetLastError(), what, error);
 }
 
 template <double_mode MODE>
 static dcrf_status run_channels(const struct exact_operator *op, struct double_packing *packing,
                                 unsigned states, double *out, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
     const size_t step = packing->channels == 1 ? 1 : EXACT_CHANNELS_DOUBLE;
-    for (; packing->first < packing->channels && status == DCRF_OK; packing->first += step)
-        status = step == 1
-                     ? run<1, MODE>(op, packing, states, nullptr, out, error)
-                     : run<EXACT_CHANNELS_DOUBLE, MODE>(op, packing, states, nullptr, out, error);
-    return status;
+    for (; packing->first < packing->channels; packing->first += step)
+        TRY(step == 1 ? run<1, MODE>(op, packing, states, nullptr, out, error)
+                      : run<EXACT_CHANNELS_DOUBLE, MODE>(op, packing, states, nullptr, out, error));
+    return DCRF_OK;
 }
 
 static struct double_packing packing_of(const struct exact_operator *op, size_t channels,

@@ -420,12 +420,9 @@ static dcrf_status run_pairs(struct exact_operator *op, const struct line_channe
                              dcrf_error *error) {
     const cudaStream_t stream = op->base.device->stream;
     const size_t bytes = shared_floats<CHANNELS>(op->metric, op->digit_groups) * sizeof(float);
-    const dcrf_status status =
-        check(cudaFuncSetAttribute(sum_pairs<CHANNELS, HAS_DIGITS>,
+    TRY(check(cudaFuncSetAttribute(sum_pairs<CHANNELS, HAS_DIGITS>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-              "an exact operator", error);
-    if (status < 0)
-        return status;
+              "an exact operator", error));
     const struct pair_task task = {op->metric,       {op->digit_weight[0], op->digit_weight[1]},
                                    op->digit_groups, op->tiles,
                                    op->parts,        op->features_single,
@@ -453,22 +450,21 @@ static dcrf_status run(struct exact_operator *op, const struct line_channels *c,
 /* In blocks of channels, each with the narrowest variant that holds it. */
 static dcrf_status run_channels(struct exact_operator *op, struct line_channels *c, size_t channels,
                                 dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    for (; c->first < channels && status == DCRF_OK; c->first += c->count) {
+    for (; c->first < channels; c->first += c->count) {
         const size_t left = channels - c->first;
         c->count = left < EXACT_CHANNELS ? left : EXACT_CHANNELS;
         if (c->count <= 1 * GROUPS)
-            status = run<1>(op, c, error);
+            TRY(run<1>(op, c, error));
         else if (c->count <= 2 * GROUPS)
-            status = run<2>(op, c, error);
+            TRY(run<2>(op, c, error));
         else if (c->count <= 4 * GROUPS)
-            status = run<4>(op, c, error);
+            TRY(run<4>(op, c, error));
         else if (c->count <= 6 * GROUPS)
-            status = run<6>(op, c, error);
+            TRY(run<6>(op, c, error));
         else
-            status = run<8>(op, c, error);
+            TRY(run<8>(op, c, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status clear_flag(struct exact_operator *op, dcrf_error *error) {
@@ -478,11 +474,8 @@ static dcrf_status clear_flag(struct exact_operator *op, dcrf_error *error) {
 
 dcrf_status exact_fill_line_sums(struct exact_operator *op, dcrf_error *error) {
     struct line_channels c = {};
-    dcrf_status status = clear_flag(op, error);
-    if (status == DCRF_OK)
-        status = run<1>(op, &c, error);
-    if (status < 0)
-        return status;
+    TRY(clear_flag(op, error));
+    TRY(run<1>(op, &c, error));
     add_parts<<<blocks_for(exact_places(op)), THREADS, 0, op->base.device->stream>>>(
         op->partials, op->tiles, op->parts, op->line_sums);
     op->has_line_sums = true;
@@ -501,11 +494,9 @@ dcrf_status exact_line(struct exact_operator *op, const struct dcrf_line *line, 
     c.factor = exact_line_factor(line->epsilon);
     c.wanted = line->wanted;
     c.count = line->channels;
-    dcrf_status status = op->has_line_sums ? DCRF_OK : exact_fill_line_sums(op, error);
-    if (status == DCRF_OK)
-        status = clear_flag(op, error);
-    if (status < 0)
-        return status;
+    if (!op->has_line_sums)
+        TRY(exact_fill_line_sums(op, error));
+    TRY(clear_flag(op, error));
     find_hard<<<4 * op->base.device->multiprocessors, PAIR_THREADS, 0, op->base.device->stream>>>(
         c, op->flag);
     return run_channels(op, &c, line->channels, error);

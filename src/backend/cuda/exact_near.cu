@@ -202,65 +202,47 @@ static dcrf_status list_near(struct exact_operator *op, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     const char *const what = "lists of tiles that are near";
     const unsigned warps = THREADS / 32;
-    uint32_t *counts = nullptr, all = 0;
-    void *room = nullptr;
+    scratch<uint32_t> counts(device);
+    scratch<char> room(device);
+    uint32_t all = 0;
     size_t room_bytes = 0;
-    dcrf_status status = device_array(device, &counts, (size_t)op->tiles + 1, what, error);
-    if (status == DCRF_OK)
-        status = check(cub::DeviceScan::ExclusiveSum(nullptr, room_bytes, counts, op->near_begin,
-                                                     (int)op->tiles + 1, device->stream),
-                       what, error);
-    if (status == DCRF_OK)
-        status = device_take(device, &room, room_bytes, 1, what, error);
-    if (status == DCRF_OK) {
-        count_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles,
-                                                                          counts);
-        status = check(cub::DeviceScan::ExclusiveSum(room, room_bytes, counts, op->near_begin,
-                                                     (int)op->tiles + 1, device->stream),
-                       what, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, &all, op->near_begin + op->tiles, sizeof all, error);
+    TRY(counts.take((size_t)op->tiles + 1, what, error));
+    TRY(check(cub::DeviceScan::ExclusiveSum(nullptr, room_bytes, (uint32_t *)counts, op->near_begin,
+                                            (int)op->tiles + 1, device->stream),
+              what, error));
+    TRY(room.take(room_bytes, what, error));
+    count_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles, counts);
+    TRY(check(cub::DeviceScan::ExclusiveSum(room, room_bytes, (uint32_t *)counts, op->near_begin,
+                                            (int)op->tiles + 1, device->stream),
+              what, error));
+    TRY(device_download(device, &all, op->near_begin + op->tiles, sizeof all, error));
     op->near_pairs = all;
-    if (status == DCRF_OK)
-        status = device_array(device, &op->near, op->near_pairs, what, error);
-    if (status == DCRF_OK) {
-        fill_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles,
-                                                                         op->near_begin, op->near);
-        status = check(cudaGetLastError(), what, error);
-    }
-    device_release(device, counts);
-    device_release(device, room);
-    return status;
+    TRY(device_array(device, &op->near, op->near_pairs, what, error));
+    fill_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles,
+                                                                     op->near_begin, op->near);
+    return check(cudaGetLastError(), what, error);
 }
 
 dcrf_status exact_refine(struct exact_operator *op, const uint8_t *steps, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
-    double *least = nullptr;
-    uint16_t *limit = nullptr;
+    scratch<double> least(device);
+    scratch<uint16_t> limit(device);
     std::vector<double> found(op->tiles);
-    dcrf_status status = device_array(device, &least, op->tiles, "row sums", error);
-    if (status == DCRF_OK)
-        status = device_array(device, &limit, op->tiles, "row sums", error);
-    if (status == DCRF_OK) {
-        find_measured_limits<<<op->tiles, THREADS, 0, device->stream>>>(
-            op->row_sums, op->state, steps, op->tiles, (unsigned)op->base.base.variables, least,
-            limit);
-        find_measured_states<<<square_of(op), THREADS, 0, device->stream>>>(steps, limit, op->tiles,
-                                                                            op->state);
-        status = check(cudaGetLastError(), "finding tiles that are near", error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, found.data(), least, op->tiles * sizeof(double), error);
+    TRY(least.take(op->tiles, "row sums", error));
+    TRY(limit.take(op->tiles, "row sums", error));
+    find_measured_limits<<<op->tiles, THREADS, 0, device->stream>>>(
+        op->row_sums, op->state, steps, op->tiles, (unsigned)op->base.base.variables, least, limit);
+    find_measured_states<<<square_of(op), THREADS, 0, device->stream>>>(steps, limit, op->tiles,
+                                                                        op->state);
+    TRY(check(cudaGetLastError(), "finding tiles that are near", error));
+    TRY(device_download(device, found.data(), least, op->tiles * sizeof(double), error));
     op->least_row_sum = INFINITY;
     op->sum_of_scales = 0;
     for (double row_sum : found) {
         op->least_row_sum = fmin(op->least_row_sum, row_sum);
         op->sum_of_scales += EXACT_TILE * (op->is_normalized ? 1 / sqrt(row_sum) : 1);
     }
-    device_release(device, least);
-    device_release(device, limit);
-    return status < 0 ? status : list_near(op, error);
+    return list_near(op, error);
 }
 
 /* ---- what is left out ----------------------------------------------------------------------- */
@@ -304,15 +286,11 @@ static __global__ void sum_box_mass(boxes b, const uint8_t *state, const double 
 
 dcrf_status exact_box_mass(const struct exact_operator *op, double *mass, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
-    double *scale_sums = nullptr;
-    dcrf_status status =
-        device_array(device, &scale_sums, op->tiles, "what an exact operator leaves out", error);
-    if (status < 0)
-        return status;
+    scratch<double> scale_sums(device);
+    TRY(scale_sums.take(op->tiles, "what an exact operator leaves out", error));
     sum_scales<<<(op->tiles + THREADS - 1) / THREADS, THREADS, 0, device->stream>>>(
         op->scale, op->tiles, scale_sums);
     sum_box_mass<<<op->tiles, THREADS, 0, device->stream>>>(boxes_of(op), op->state, op->scale,
                                                             scale_sums, mass);
-    device_release(device, scale_sums);
     return check(cudaGetLastError(), "what an exact operator leaves out", error);
 }

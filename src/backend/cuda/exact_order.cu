@@ -140,13 +140,10 @@ static dcrf_status sort_level(struct exact_operator *op, const struct sorting *s
     const uint32_t n = (uint32_t)op->base.base.variables;
     const unsigned pieces = (unsigned)level->begin.size() - 1;
     const int dimension = op->metric.features;
-    dcrf_status status = device_upload(device, s->begin, level->begin.data(),
-                                       level->begin.size() * sizeof(uint32_t), error);
-    if (status == DCRF_OK)
-        status = device_upload(device, s->piece_of, level->piece_of.data(),
-                               level->piece_of.size() * sizeof(uint32_t), error);
-    if (status < 0)
-        return status;
+    TRY(device_upload(device, s->begin, level->begin.data(), level->begin.size() * sizeof(uint32_t),
+                      error));
+    TRY(device_upload(device, s->piece_of, level->piece_of.data(),
+                      level->piece_of.size() * sizeof(uint32_t), error));
     bound_tiles<<<blocks_for((size_t)op->tiles * 32, THREADS), THREADS, 0, stream>>>(
         s->rows, op->order, n, op->tiles, dimension, s->bounds);
     find_widest<<<blocks_for((size_t)pieces * 32, THREADS), THREADS, 0, stream>>>(
@@ -157,41 +154,29 @@ static dcrf_status sort_level(struct exact_operator *op, const struct sorting *s
     while (bits < 64 && (uint64_t)(pieces - 1) >> (bits - 32) != 0)
         bits++;
     size_t room_bytes = s->room_bytes;
-    status =
-        check(cub::DeviceRadixSort::SortPairs(s->room, room_bytes, s->sort_keys, s->sorted_keys,
+    TRY(check(cub::DeviceRadixSort::SortPairs(s->room, room_bytes, s->sort_keys, s->sorted_keys,
                                               op->order, s->sorted, (int)n, 0, bits, stream),
-              "sorting variables", error);
-    return status < 0 ? status
-                      : check(cudaMemcpyAsync(op->order, s->sorted, n * sizeof(uint32_t),
-                                              cudaMemcpyDeviceToDevice, stream),
-                              "sorting variables", error);
+              "sorting variables", error));
+    return check(cudaMemcpyAsync(op->order, s->sorted, n * sizeof(uint32_t),
+                                 cudaMemcpyDeviceToDevice, stream),
+                 "sorting variables", error);
 }
 
 static dcrf_status take_memory(struct exact_operator *op, struct sorting *s, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     const char *const what = "the order of variables";
     const size_t n = op->base.base.variables, tiles = op->tiles;
-    dcrf_status status =
-        check(cub::DeviceRadixSort::SortPairs(nullptr, s->room_bytes, s->sort_keys, s->sorted_keys,
+    TRY(check(cub::DeviceRadixSort::SortPairs(nullptr, s->room_bytes, s->sort_keys, s->sorted_keys,
                                               op->order, s->sorted, (int)n, 0, 64, device->stream),
-              what, error);
-    if (status == DCRF_OK)
-        status = device_take(device, &s->room, s->room_bytes, 1, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->bounds, tiles * op->metric.features * 2, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->sort_keys, n, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->sorted_keys, n, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->sorted, n, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->begin, tiles + 1, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->piece_of, tiles, what, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &s->widest, tiles, what, error);
-    return status;
+              what, error));
+    TRY(device_take(device, &s->room, s->room_bytes, 1, what, error));
+    TRY(device_array(device, &s->bounds, tiles * op->metric.features * 2, what, error));
+    TRY(device_array(device, &s->sort_keys, n, what, error));
+    TRY(device_array(device, &s->sorted_keys, n, what, error));
+    TRY(device_array(device, &s->sorted, n, what, error));
+    TRY(device_array(device, &s->begin, tiles + 1, what, error));
+    TRY(device_array(device, &s->piece_of, tiles, what, error));
+    return device_array(device, &s->widest, tiles, what, error);
 }
 
 dcrf_status exact_order(struct exact_operator *op, const struct dcrf_features *features,
@@ -327,29 +312,20 @@ dcrf_status exact_fill_features(struct exact_operator *op, const struct dcrf_fea
                           nullptr};
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         from.size[axis] = axis < features->axes ? (uint32_t)features->grid.size[axis] : 1;
-    double *channel = nullptr;
-    struct seen *all = nullptr, found;
-    dcrf_status status = device_array(device, &all, 1, "features", error);
-    if (status == DCRF_OK)
-        status = device_array(device, &channel, numbers, "features", error);
-    if (status == DCRF_OK && numbers > 0)
-        status =
-            device_upload(device, channel, features->channel, numbers * sizeof *channel, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(all, 0, sizeof *all, device->stream), "filling features", error);
-    if (status == DCRF_OK) {
-        from.channel = channel;
-        fill_planes<<<blocks_for((size_t)op->tiles * from.dimension * 32, THREADS), THREADS, 0,
-                      device->stream>>>(from, op->order, op->tiles, op->features,
-                                        op->features_single, op->box, all);
-        status = check(cudaGetLastError(), "filling features", error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, &found, all, sizeof found, error);
-    if (status == DCRF_OK)
-        read_seen(op, arrangement, &found);
-    device_release(device, channel);
-    device_release(device, all);
-    return status;
+    scratch<double> channel(device);
+    scratch<struct seen> all(device);
+    struct seen found;
+    TRY(all.take(1, "features", error));
+    TRY(channel.take(numbers, "features", error));
+    if (numbers > 0)
+        TRY(device_upload(device, channel, features->channel, numbers * sizeof *channel, error));
+    TRY(check(cudaMemsetAsync(all, 0, sizeof *all, device->stream), "filling features", error));
+    from.channel = channel;
+    fill_planes<<<blocks_for((size_t)op->tiles * from.dimension * 32, THREADS), THREADS, 0,
+                  device->stream>>>(from, op->order, op->tiles, op->features, op->features_single,
+                                    op->box, all);
+    TRY(check(cudaGetLastError(), "filling features", error));
+    TRY(device_download(device, &found, all, sizeof found, error));
+    read_seen(op, arrangement, &found);
+    return DCRF_OK;
 }

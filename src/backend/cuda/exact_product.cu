@@ -405,16 +405,11 @@ static dcrf_status run(struct exact_operator *op, const struct product_channels 
     const cudaStream_t stream = op->base.device->stream;
     const char *const what = "an exact operator";
     const unsigned bytes = shared_bytes<BLOCKS, GROUPS>(op->metric.features);
-    dcrf_status status =
-        check(cudaFuncSetAttribute(multiply<BLOCKS, GROUPS>,
+    TRY(check(cudaFuncSetAttribute(multiply<BLOCKS, GROUPS>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-              what, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(op->largest, 0, EXACT_CHANNELS * sizeof *op->largest, stream),
-                  what, error);
-    if (status < 0)
-        return status;
+              what, error));
+    TRY(check(cudaMemsetAsync(op->largest, 0, EXACT_CHANNELS * sizeof *op->largest, stream), what,
+              error));
     const struct product_task task = {
         op->metric,          {op->digit_weight[0], op->digit_weight[1]},
         op->tiles,           op->parts,
@@ -455,18 +450,17 @@ dcrf_status exact_apply(struct exact_operator *op, const struct dcrf_application
     c.stride = application->stride;
     c.factor = (double)application->factor;
     c.accumulate = application->accumulate;
-    dcrf_status status = DCRF_OK;
-    for (; c.first < application->channels && status == DCRF_OK; c.first += c.count) {
+    for (; c.first < application->channels; c.first += c.count) {
         const size_t left = application->channels - c.first;
         c.count = left < EXACT_CHANNELS ? left : EXACT_CHANNELS;
         if (c.count <= 1 * COLUMNS)
-            status = run_groups<1>(op, &c, error);
+            TRY(run_groups<1>(op, &c, error));
         else if (c.count <= 2 * COLUMNS)
-            status = run_groups<2>(op, &c, error);
+            TRY(run_groups<2>(op, &c, error));
         else if (c.count <= 3 * COLUMNS)
-            status = run_groups<3>(op, &c, error);
+            TRY(run_groups<3>(op, &c, error));
         else
-            status = run_groups<4>(op, &c, error);
+            TRY(run_groups<4>(op, &c, error));
     }
-    return status;
+    return DCRF_OK;
 }

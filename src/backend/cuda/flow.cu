@@ -63,39 +63,26 @@ static unsigned row_blocks(const dcrf_backend_flow *flow) {
 static dcrf_status take_memory(dcrf_backend_flow *flow, dcrf_error *error) {
     dcrf_backend_device *device = flow->device;
     const size_t n = flow->variables, floats = n * flow->stride;
-    dcrf_status status = DCRF_OK;
     for (float **block :
          {&flow->unary, &flow->u, &flow->residual, &flow->direction, &flow->image}) {
-        if (status == DCRF_OK)
-            status = device_array(device, block, floats, WHAT, error);
+        TRY(device_array(device, block, floats, WHAT, error));
         /* Filters read the padding of rows, which is never written. */
-        if (status == DCRF_OK)
-            status = check(cudaMemsetAsync(*block, 0, floats * sizeof(float), device->stream), WHAT,
-                           error);
+        TRY(check(cudaMemsetAsync(*block, 0, floats * sizeof(float), device->stream), WHAT, error));
     }
     for (float **row : {&flow->row_sums, &flow->metric})
-        if (status == DCRF_OK)
-            status = device_array(device, row, n, WHAT, error);
+        TRY(device_array(device, row, n, WHAT, error));
     const size_t by_rows = row_blocks(flow) * flow->labels, by_lanes = blocks_for(n * LANES);
-    if (status == DCRF_OK)
-        status = device_array(device, &flow->partial, by_rows > by_lanes ? by_rows : by_lanes, WHAT,
-                              error);
-    if (status == DCRF_OK)
-        status = device_array(device, &flow->mean, 7 * flow->labels, WHAT, error);
+    TRY(device_array(device, &flow->partial, by_rows > by_lanes ? by_rows : by_lanes, WHAT, error));
+    TRY(device_array(device, &flow->mean, 7 * flow->labels, WHAT, error));
     double **const rows[] = {&flow->rho, &flow->last_rho, &flow->curvature,
                              &flow->low, &flow->scale,    &flow->excess};
     for (size_t k = 0; k < 6; k++)
         *rows[k] = flow->mean + (k + 1) * flow->labels;
-    if (status == DCRF_OK)
-        status = device_array(device, &flow->extremes, 2 * flow->labels, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &flow->answer, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &flow->blocks_done, 1, WHAT, error);
-    return status < 0 ? status
-                      : check(cudaMemsetAsync(flow->blocks_done, 0, sizeof *flow->blocks_done,
-                                              device->stream),
-                              WHAT, error);
+    TRY(device_array(device, &flow->extremes, 2 * flow->labels, WHAT, error));
+    TRY(device_array(device, &flow->answer, 1, WHAT, error));
+    TRY(device_array(device, &flow->blocks_done, 1, WHAT, error));
+    return check(cudaMemsetAsync(flow->blocks_done, 0, sizeof *flow->blocks_done, device->stream),
+                 WHAT, error);
 }
 
 /* ---- sums over columns ---------------------------------------------------------------------- */
@@ -228,19 +215,16 @@ static dcrf_status iterate_once(dcrf_backend_flow *flow, dcrf_error *error) {
     const struct columns c = columns_of(flow);
     const unsigned blocks = row_blocks(flow);
     cudaStream_t stream = flow->device->stream;
-    dcrf_status status = DCRF_OK;
     if (flow->kernel_count == 0)
-        status = check(
+        TRY(check(
             cudaMemsetAsync(flow->image, 0, flow->variables * flow->stride * sizeof(float), stream),
-            WHAT, error);
-    for (size_t m = 0; m < flow->kernel_count && status == DCRF_OK; m++) {
+            WHAT, error));
+    for (size_t m = 0; m < flow->kernel_count; m++) {
         const struct dcrf_application application = {
             DCRF_SYMMETRIC, flow->direction,  flow->image, flow->labels,
             flow->stride,   flow->weights[m], m > 0};
-        status = flow->operators[m]->apply_on_device(flow->operators[m], &application, error);
+        TRY(flow->operators[m]->apply_on_device(flow->operators[m], &application, error));
     }
-    if (status < 0)
-        return status;
     finish_image<<<blocks, THREADS, 0, stream>>>(c, flow->row_sums, flow->direction, flow->image,
                                                  flow->partial);
     add_columns(flow, flow->curvature);
@@ -411,29 +395,25 @@ static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations,
                                 const struct dcrf_interrupt *interrupt, double *residual,
                                 double *estimate, dcrf_error *error) {
     (void)interrupt;
-    dcrf_status status = device_enter(flow->device, error);
-    for (size_t k = 0; k < iterations && status == DCRF_OK; k++)
-        status = iterate_once(flow, error);
-    if (status == DCRF_OK)
-        status = look(flow, error);
+    TRY(device_enter(flow->device, error));
+    for (size_t k = 0; k < iterations; k++)
+        TRY(iterate_once(flow, error));
+    TRY(look(flow, error));
     struct flow_answer answer = {};
-    if (status == DCRF_OK)
-        status = device_download(flow->device, &answer, flow->answer, sizeof answer, error);
+    TRY(device_download(flow->device, &answer, flow->answer, sizeof answer, error));
     *residual = answer.residual;
     *estimate = answer.estimate;
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status flow_read(dcrf_backend_flow *flow, double *low, double *scale,
                              dcrf_error *error) {
     const size_t bytes = flow->labels * sizeof(double);
-    dcrf_status status = device_enter(flow->device, error);
-    if (status == DCRF_OK)
-        status = device_download(flow->device, flow->host_u, flow->u,
-                                 flow->variables * flow->stride * sizeof(float), error);
-    if (status == DCRF_OK)
-        status = device_download(flow->device, low, flow->low, bytes, error);
-    return status < 0 ? status : device_download(flow->device, scale, flow->scale, bytes, error);
+    TRY(device_enter(flow->device, error));
+    TRY(device_download(flow->device, flow->host_u, flow->u,
+                        flow->variables * flow->stride * sizeof(float), error));
+    TRY(device_download(flow->device, low, flow->low, bytes, error));
+    return device_download(flow->device, scale, flow->scale, bytes, error);
 }
 
 const struct dcrf_backend_flow_methods flow_methods = {flow_make, flow_free, flow_iterate,

@@ -137,9 +137,7 @@ static dcrf_status convolve_axes(struct device_grid *grid, const float *in, floa
                                  size_t stride, size_t width, float factor, bool accumulate,
                                  dcrf_error *error) {
     const size_t n = grid->op.base.variables;
-    const dcrf_status status = need_buffers(grid, n * width, error);
-    if (status < 0)
-        return status;
+    TRY(need_buffers(grid, n * width, error));
     struct pass p = {};
     p.width = (uint32_t)(width / 4);
     p.inner = 1;
@@ -175,14 +173,13 @@ static dcrf_status grid_apply(struct device_operator *op,
                               const struct dcrf_application *application, dcrf_error *error) {
     struct device_grid *grid = reinterpret_cast<struct device_grid *>(op);
     const size_t padded = (application->channels + 3) / 4 * 4;
-    dcrf_status status = DCRF_OK;
-    for (size_t channel = 0; channel < padded && status == DCRF_OK; channel += MOST_WIDTH) {
+    for (size_t channel = 0; channel < padded; channel += MOST_WIDTH) {
         const size_t width = padded - channel < MOST_WIDTH ? padded - channel : MOST_WIDTH;
-        status = convolve_axes(grid, application->in + channel, application->out + channel,
-                               application->stride, width, application->factor,
-                               application->accumulate, error);
+        TRY(convolve_axes(grid, application->in + channel, application->out + channel,
+                          application->stride, width, application->factor, application->accumulate,
+                          error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
@@ -208,18 +205,15 @@ static dcrf_status filter_ordered(struct device_operator *op, const struct order
                                   dcrf_error *error) {
     struct device_grid *grid = reinterpret_cast<struct device_grid *>(op);
     const size_t row = o->channels * o->row;
-    float *seen = nullptr;
-    dcrf_status status = device_array(op->device, &seen, o->variables * row, WHAT, error);
-    for (size_t first = 0; first < row && status == DCRF_OK; first += MOST_WIDTH) {
+    scratch<float> seen(op->device);
+    TRY(seen.take(o->variables * row, WHAT, error));
+    for (size_t first = 0; first < row; first += MOST_WIDTH) {
         const size_t width = row - first < MOST_WIDTH ? row - first : MOST_WIDTH;
-        status =
-            convolve_axes(grid, o->histograms + first, seen + first, row, width, 1, false, error);
+        TRY(convolve_axes(grid, o->histograms + first, seen + first, row, width, 1, false, error));
     }
-    if (status == DCRF_OK)
-        read_histograms<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
-            seen, *o);
-    device_release(op->device, seen);
-    return status;
+    read_histograms<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
+        seen, *o);
+    return DCRF_OK;
 }
 
 /* Roundings: 1 - fraction; the scales before and after; the products and sums along each axis; F
@@ -243,13 +237,12 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
             out[a] = 1;
         return DCRF_OK;
     }
-    dcrf_status status = device_enter(grid->op.device, error);
-    if (status == DCRF_OK)
-        status = device_download(grid->op.device, out, grid->op.scales,
-                                 base->variables * sizeof *out, error);
-    for (size_t a = 0; status == DCRF_OK && a < base->variables; a++)
+    TRY(device_enter(grid->op.device, error));
+    TRY(device_download(grid->op.device, out, grid->op.scales, base->variables * sizeof *out,
+                        error));
+    for (size_t a = 0; a < base->variables; a++)
         out[a] *= out[a];
-    return status;
+    return DCRF_OK;
 }
 
 /* The squares of the scales, or ones. */
@@ -294,15 +287,15 @@ static dcrf_status apply_double(struct device_operator *op, const double *in, do
                                 size_t channels, dcrf_error *error) {
     struct device_grid *grid = (struct device_grid *)op;
     const size_t axes = grid->shape.axes, count = op->base.variables * channels;
-    double *between = nullptr;
-    dcrf_status status = device_array(op->device, &between, count, WHAT, error);
+    scratch<double> between(op->device);
+    TRY(between.take(count, WHAT, error));
     struct double_pass p = {};
     p.scales = op->scales;
     p.variables = op->base.variables;
     p.channels = channels;
     p.inner = 1;
     p.in = in;
-    for (size_t axis = 0; axis < axes && status == DCRF_OK; axis++) {
+    for (size_t axis = 0; axis < axes; axis++) {
         p.taps = grid->taps[axis];
         p.radius = (int)grid->radius[axis];
         p.length = (int)grid->shape.size[axis];
@@ -312,10 +305,9 @@ static dcrf_status apply_double(struct device_operator *op, const double *in, do
         convolve_double<<<blocks_for(count), THREADS, 0, op->device->stream>>>(p);
         p.in = p.out;
         p.inner *= (size_t)p.length;
-        status = check(cudaGetLastError(), WHAT, error);
+        TRY(check(cudaGetLastError(), WHAT, error));
     }
-    device_release(op->device, between);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -374,12 +366,9 @@ static dcrf_status make_taps(struct device_grid *grid, const struct dcrf_feature
 }
 
 static dcrf_status normalize(struct device_grid *grid, dcrf_error *error) {
-    float *sums = nullptr;
-    dcrf_status status = operator_sum_rows(&grid->op, &sums, error);
-    if (status == DCRF_OK)
-        status = operator_make_scales(&grid->op, sums, error);
-    device_release(grid->op.device, sums);
-    return status;
+    scratch<float> sums(grid->op.device);
+    TRY(operator_sum_rows(&grid->op, sums, error));
+    return operator_make_scales(&grid->op, sums, error);
 }
 
 dcrf_status grid_new(struct device_operator **out, dcrf_backend_device *device,

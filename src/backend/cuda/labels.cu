@@ -22,15 +22,10 @@ static __global__ void find_labels(const float *marginals, size_t variables, uin
 
 dcrf_status labels_download(dcrf_backend_device *device, const float *marginals, size_t variables,
                             size_t labels, size_t stride, uint16_t *out, dcrf_error *error) {
-    uint16_t *found = nullptr;
-    dcrf_status status = device_array(device, &found, variables, WHAT, error);
-    if (status < 0)
-        return status;
+    scratch<uint16_t> found(device);
+    TRY(found.take(variables, WHAT, error));
     find_labels<<<blocks_for(variables), THREADS, 0, device->stream>>>(
         marginals, variables, (uint32_t)labels, (uint32_t)stride, found);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_download(device, out, found, variables * sizeof *out, error);
-    device_release(device, found);
-    return status;
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return device_download(device, out, found, variables * sizeof *out, error);
 }

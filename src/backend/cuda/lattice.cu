@@ -142,10 +142,9 @@ static dcrf_status need_scratch(struct build *b, size_t bytes, dcrf_error *error
     device_release(b->device, b->scratch);
     b->scratch = nullptr;
     b->scratch_bytes = 0;
-    const dcrf_status status = device_take(b->device, &b->scratch, bytes, 1, WHAT, error);
-    if (status == DCRF_OK)
-        b->scratch_bytes = bytes;
-    return status;
+    TRY(device_take(b->device, &b->scratch, bytes, 1, WHAT, error));
+    b->scratch_bytes = bytes;
+    return DCRF_OK;
 }
 
 /* CUB functions are called twice: first to ask for the size of the scratch memory. */
@@ -153,39 +152,29 @@ static dcrf_status need_scratch(struct build *b, size_t bytes, dcrf_error *error
     do {                                                                                           \
         void *scratch = nullptr;                                                                   \
         size_t bytes = 0;                                                                          \
-        status = check(call, WHAT, error);                                                         \
-        if (status == DCRF_OK)                                                                     \
-            status = need_scratch(b, bytes, error);                                                \
+        TRY(check(call, WHAT, error));                                                             \
+        TRY(need_scratch(b, bytes, error));                                                        \
         scratch = (b)->scratch;                                                                    \
-        if (status == DCRF_OK)                                                                     \
-            status = check(call, WHAT, error);                                                     \
+        TRY(check(call, WHAT, error));                                                             \
     } while (0)
 
 static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
-    dcrf_status status = DCRF_OK;
-    for (int i = 0; i < 2 && status == DCRF_OK; i++) {
-        status = device_array(b->device, &b->codes[i], b->entries, WHAT, error);
-        if (status == DCRF_OK)
-            status = device_array(b->device, &b->entry[i], b->entries, WHAT, error);
+    for (int i = 0; i < 2; i++) {
+        TRY(device_array(b->device, &b->codes[i], b->entries, WHAT, error));
+        TRY(device_array(b->device, &b->entry[i], b->entries, WHAT, error));
     }
-    if (status == DCRF_OK)
-        status = device_array(b->device, &b->number, b->entries, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->corner_weight, b->entries, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(device_array(b->device, &b->number, b->entries, WHAT, error));
+    TRY(device_array(b->device, &lattice->corner_weight, b->entries, WHAT, error));
     const struct embedding e = {
         b->coding,   (int)lattice->dimension, b->is_single, b->rows, b->points, b->codes[0],
         b->entry[0], lattice->corner_weight};
     embedding_launch(e, b->device->stream);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaGetLastError(), WHAT, error));
     WITH_SCRATCH(b, cub::DeviceRadixSort::SortPairs(scratch, bytes, b->codes[0], b->codes[1],
                                                     b->entry[0], b->entry[1], b->entries, 0,
                                                     b->bits, b->device->stream));
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
@@ -195,32 +184,21 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
     uint32_t vertices = 0;
     uint32_t *heads = b->entry[0]; /* no longer needed */
     mark_heads<<<blocks, THREADS, 0, stream>>>(b->codes[1], b->entries, heads);
-    dcrf_status status = check(cudaGetLastError(), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaGetLastError(), WHAT, error));
     WITH_SCRATCH(
         b, cub::DeviceScan::InclusiveSum(scratch, bytes, heads, b->number, b->entries, stream));
-    if (status == DCRF_OK)
-        status = check(cudaMemcpyAsync(lattice->counts + COUNT_VERTICES, b->number + b->entries - 1,
-                                       sizeof vertices, cudaMemcpyDeviceToDevice, stream),
-                       WHAT, error);
-    if (status == DCRF_OK && b->is_waiting)
-        status = device_download(b->device, &vertices, lattice->counts + COUNT_VERTICES,
-                                 sizeof vertices, error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaMemcpyAsync(lattice->counts + COUNT_VERTICES, b->number + b->entries - 1,
+                              sizeof vertices, cudaMemcpyDeviceToDevice, stream),
+              WHAT, error));
+    if (b->is_waiting)
+        TRY(device_download(b->device, &vertices, lattice->counts + COUNT_VERTICES, sizeof vertices,
+                            error));
     lattice->vertices = b->is_waiting ? vertices : b->entries;
-    status = device_array(b->device, &b->vertex_codes, lattice->vertices, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->first, lattice->vertices + 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->corner_vertex, b->entries, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->entry_variable, b->entries, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->entry_weight, b->entries, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(device_array(b->device, &b->vertex_codes, lattice->vertices, WHAT, error));
+    TRY(device_array(b->device, &lattice->first, lattice->vertices + 1, WHAT, error));
+    TRY(device_array(b->device, &lattice->corner_vertex, b->entries, WHAT, error));
+    TRY(device_array(b->device, &lattice->entry_variable, b->entries, WHAT, error));
+    TRY(device_array(b->device, &lattice->entry_weight, b->entries, WHAT, error));
     number_entries<<<blocks, THREADS, 0, stream>>>(
         b->codes[1], b->entry[1], b->number, lattice->corner_weight, b->entries,
         (uint32_t)lattice->op.base.variables, (uint32_t)lattice->corners, b->vertex_codes,
@@ -231,10 +209,8 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
 static dcrf_status connect_vertices(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
     const uint32_t room = (uint32_t)lattice->vertices, *count = lattice->counts + COUNT_VERTICES;
-    const dcrf_status status = device_array(b->device, &lattice->neighbours,
-                                            lattice->vertices * lattice->corners * 2, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(device_array(b->device, &lattice->neighbours, lattice->vertices * lattice->corners * 2,
+                     WHAT, error));
     const dim3 grid(looping_blocks(b->device, room), (unsigned)lattice->corners);
     clear_neighbours<<<grid, THREADS, 0, b->device->stream>>>(lattice->neighbours, count, room);
     connect<<<grid, THREADS, 0, b->device->stream>>>(b->coding, b->vertex_codes, count, room,
@@ -248,16 +224,11 @@ static dcrf_status take_pieces(struct build *b, dcrf_error *error) {
     const size_t room = lattice->vertices;
     lattice->pieces = room + b->entries / PIECE + 1;
     lattice->shared_count = b->entries / PIECE + 1;
-    dcrf_status status = device_array(b->device, &b->counts, room + 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &b->is_shared, room, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->piece_first, room + 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->piece_vertex, lattice->pieces, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->shared, lattice->shared_count, WHAT, error);
-    return status;
+    TRY(device_array(b->device, &b->counts, room + 1, WHAT, error));
+    TRY(device_array(b->device, &b->is_shared, room, WHAT, error));
+    TRY(device_array(b->device, &lattice->piece_first, room + 1, WHAT, error));
+    TRY(device_array(b->device, &lattice->piece_vertex, lattice->pieces, WHAT, error));
+    return device_array(b->device, &lattice->shared, lattice->shared_count, WHAT, error);
 }
 
 static dcrf_status cut_into_pieces(struct build *b, dcrf_error *error) {
@@ -265,27 +236,23 @@ static dcrf_status cut_into_pieces(struct build *b, dcrf_error *error) {
     const uint32_t room = (uint32_t)lattice->vertices;
     uint32_t *counts = lattice->counts, found[COUNT_KINDS] = {0, 0, 0};
     cudaStream_t stream = b->device->stream;
-    dcrf_status status = take_pieces(b, error);
-    if (status < 0)
-        return status;
+    TRY(take_pieces(b, error));
     const unsigned blocks = looping_blocks(b->device, (size_t)room + 1);
     count_pieces<<<blocks, THREADS, 0, stream>>>(lattice->first, counts + COUNT_VERTICES, room,
                                                  b->counts, b->is_shared);
     WITH_SCRATCH(b, cub::DeviceScan::ExclusiveSum(scratch, bytes, b->counts, lattice->piece_first,
                                                   (size_t)room + 1, stream));
-    if (status < 0)
-        return status;
     list_pieces<<<blocks, THREADS, 0, stream>>>(lattice->piece_first, counts + COUNT_VERTICES, room,
                                                 lattice->piece_vertex, counts + COUNT_PIECES);
     WITH_SCRATCH(b, cub::DeviceSelect::Flagged(
                         scratch, bytes, thrust::counting_iterator<uint32_t>(0), b->is_shared,
                         lattice->shared, counts + COUNT_SHARED, (int)room, stream));
-    if (status < 0 || !b->is_waiting)
-        return status;
-    status = device_download(b->device, found, counts, sizeof found, error);
+    if (!b->is_waiting)
+        return DCRF_OK;
+    TRY(device_download(b->device, found, counts, sizeof found, error));
     lattice->pieces = found[COUNT_PIECES];
     lattice->shared_count = found[COUNT_SHARED];
-    return status;
+    return DCRF_OK;
 }
 
 static void build_clear(struct build *b) {
@@ -329,24 +296,18 @@ static struct device_lattice *make_lattice(dcrf_backend_device *device, size_t v
 static dcrf_status build_rows(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
     struct coding coding;
-    dcrf_status status = device_array(b->device, &lattice->counts, COUNT_KINDS, WHAT, error);
-    if (status == DCRF_OK)
-        status = coding_choose(&b->coding, b->device, lattice->dimension, b->is_single, b->rows,
-                               b->points, b->pictures, error);
+    TRY(device_array(b->device, &lattice->counts, COUNT_KINDS, WHAT, error));
+    TRY(coding_choose(&b->coding, b->device, lattice->dimension, b->is_single, b->rows, b->points,
+                      b->pictures, error));
     b->bits = 64;
-    if (status == DCRF_OK && b->is_waiting) {
-        status = coding_download(&coding, b->coding, b->device, error);
+    if (b->is_waiting) {
+        TRY(coding_download(&coding, b->coding, b->device, error));
         b->bits = coding.bits < 64 ? coding.bits : 64;
     }
-    if (status == DCRF_OK)
-        status = sort_entries(b, error);
-    if (status == DCRF_OK)
-        status = number_vertices(b, error);
-    if (status == DCRF_OK)
-        status = connect_vertices(b, error);
-    if (status == DCRF_OK)
-        status = cut_into_pieces(b, error);
-    return status;
+    TRY(sort_entries(b, error));
+    TRY(number_vertices(b, error));
+    TRY(connect_vertices(b, error));
+    return cut_into_pieces(b, error);
 }
 
 /* Start a build. `finish` must be called even on failure. */
@@ -374,12 +335,11 @@ static dcrf_status begin(struct build *b, dcrf_backend_device *device, size_t va
 static dcrf_status build_features(struct build *b, dcrf_backend_device *device,
                                   const struct dcrf_features *features, bool is_compatible,
                                   bool has_origin, dcrf_error *error) {
-    dcrf_status status = begin(b, device, features->variables, features->dimension,
-                               features->pictures, is_compatible, has_origin, error);
-    if (status == DCRF_OK)
-        status = features_upload(device, features, has_origin, &b->own_rows, error);
+    TRY(begin(b, device, features->variables, features->dimension, features->pictures,
+              is_compatible, has_origin, error));
+    TRY(features_upload(device, features, has_origin, &b->own_rows, error));
     b->rows = b->own_rows;
-    return status < 0 ? status : build_rows(b, error);
+    return build_rows(b, error);
 }
 
 /* Return the operator, or free it on failure. */

@@ -211,23 +211,19 @@ static dcrf_status need(dcrf_backend_device *device, float **memory, size_t *hel
     device_release(device, *memory);
     *memory = nullptr;
     *held = 0;
-    const dcrf_status status = device_array(device, memory, floats, WHAT, error);
-    if (status == DCRF_OK)
-        *held = floats;
-    return status;
+    TRY(device_array(device, memory, floats, WHAT, error));
+    *held = floats;
+    return DCRF_OK;
 }
 
 static dcrf_status spread(struct device_lattice *lattice, dcrf_direction direction, const float *in,
                           size_t in_stride, size_t width, bool is_precise, float **blurred,
                           dcrf_error *error) {
     dcrf_backend_device *device = lattice->op.device;
-    dcrf_status status = need(device, &lattice->buffer, &lattice->buffer_floats,
-                              BUFFERS * lattice->vertices * width, error);
-    if (status == DCRF_OK)
-        status = need(device, &lattice->partial, &lattice->partial_floats,
-                      lattice->shared_count > 0 ? lattice->pieces * width : 0, error);
-    if (status < 0)
-        return status;
+    TRY(need(device, &lattice->buffer, &lattice->buffer_floats, BUFFERS * lattice->vertices * width,
+             error));
+    TRY(need(device, &lattice->partial, &lattice->partial_floats,
+             lattice->shared_count > 0 ? lattice->pieces * width : 0, error));
     const struct splat s = {lattice->first,
                             lattice->piece_first,
                             lattice->piece_vertex,
@@ -293,10 +289,8 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
     for (size_t channel = 0; channel < padded; channel += MOST_WIDTH) {
         const size_t width = padded - channel < MOST_WIDTH ? padded - channel : MOST_WIDTH;
         float *blurred;
-        const dcrf_status status = spread(lattice, direction, application->in + channel,
-                                          application->stride, width, false, &blurred, error);
-        if (status < 0)
-            return status;
+        TRY(spread(lattice, direction, application->in + channel, application->stride, width, false,
+                   &blurred, error));
         const struct slice s = {lattice->corner_vertex,
                                 lattice->corner_weight,
                                 reinterpret_cast<const float4 *>(blurred),
@@ -362,41 +356,36 @@ static __global__ void slice_seen(const float *seen, const uint32_t *corner_vert
 static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_group *o,
                                    float *together, float **histograms, dcrf_error *error) {
     const size_t row = o->channels * o->row;
-    dcrf_status status = DCRF_OK;
-    for (size_t first = 0; first < row && status == DCRF_OK; first += MOST_WIDTH) {
+    for (size_t first = 0; first < row; first += MOST_WIDTH) {
         const size_t width = row - first < MOST_WIDTH ? row - first : MOST_WIDTH;
-        status = spread(lattice, DCRF_SYMMETRIC, o->histograms + first, row, width, true,
-                        histograms, error);
-        if (status == DCRF_OK && width < row)
-            status = check(cudaMemcpy2DAsync(together + first, row * sizeof(float), *histograms,
-                                             width * sizeof(float), width * sizeof(float),
-                                             lattice->vertices, cudaMemcpyDeviceToDevice,
-                                             lattice->op.device->stream),
-                           WHAT, error);
+        TRY(spread(lattice, DCRF_SYMMETRIC, o->histograms + first, row, width, true, histograms,
+                   error));
+        if (width < row)
+            TRY(check(cudaMemcpy2DAsync(together + first, row * sizeof(float), *histograms,
+                                        width * sizeof(float), width * sizeof(float),
+                                        lattice->vertices, cudaMemcpyDeviceToDevice,
+                                        lattice->op.device->stream),
+                      WHAT, error));
     }
     if (row > MOST_WIDTH)
         *histograms = together;
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_group *o,
                             dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
     const size_t row = o->channels * o->row, floats = lattice->vertices * row;
-    float *memory = nullptr, *histograms = nullptr;
-    dcrf_status status =
-        device_array(op->device, &memory, row > MOST_WIDTH ? 2 * floats : floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = blur_histograms(lattice, o, memory + floats, &histograms, error);
-    if (status == DCRF_OK) {
-        weigh<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(
-            histograms, o->table, lattice->vertices * o->channels, (uint32_t)o->bins,
-            (uint32_t)o->row, memory);
-        slice_seen<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
-            memory, lattice->corner_vertex, lattice->corner_weight, (uint32_t)lattice->corners, *o);
-    }
-    device_release(op->device, memory);
-    return status;
+    scratch<float> memory(op->device);
+    float *histograms = nullptr;
+    TRY(memory.take(row > MOST_WIDTH ? 2 * floats : floats, WHAT, error));
+    TRY(blur_histograms(lattice, o, memory + floats, &histograms, error));
+    weigh<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(
+        histograms, o->table, lattice->vertices * o->channels, (uint32_t)o->bins, (uint32_t)o->row,
+        memory);
+    slice_seen<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
+        memory, lattice->corner_vertex, lattice->corner_weight, (uint32_t)lattice->corners, *o);
+    return DCRF_OK;
 }
 
 /* Roundings: one for 1 - fraction; two to float, after the pieces and after their sum, both in

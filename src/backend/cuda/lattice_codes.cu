@@ -99,7 +99,7 @@ static __global__ void choose_coding(struct coding coding, size_t pictures, cons
 dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
                           bool is_single, const float *rows, size_t points, size_t pictures,
                           dcrf_error *error) {
-    int *extent = nullptr;
+    scratch<int> extent(device);
     struct coding coding = {};
     double units = sqrt(1.0 / 2 + 1.0 / 6) * (double)(dimension + 1);
     if (is_single)
@@ -109,18 +109,13 @@ dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, si
     coding.is_single = is_single;
     for (size_t i = 0; i < dimension; i++)
         coding.factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
-    dcrf_status status = device_array(device, there, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &extent, 2 * dimension, WHAT, error);
-    if (status == DCRF_OK) {
-        clear_extent<<<1, 32, 0, device->stream>>>((int)dimension, extent);
-        find_extent<<<(unsigned)device->multiprocessors * 2, THREADS, 0, device->stream>>>(
-            rows, points, (int)dimension, extent);
-        choose_coding<<<1, 1, 0, device->stream>>>(coding, pictures, extent, *there);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    device_release(device, extent);
-    return status;
+    TRY(device_array(device, there, 1, WHAT, error));
+    TRY(extent.take(2 * dimension, WHAT, error));
+    clear_extent<<<1, 32, 0, device->stream>>>((int)dimension, extent);
+    find_extent<<<(unsigned)device->multiprocessors * 2, THREADS, 0, device->stream>>>(
+        rows, points, (int)dimension, extent);
+    choose_coding<<<1, 1, 0, device->stream>>>(coding, pictures, extent, *there);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 dcrf_status coding_download(struct coding *coding, const struct coding *there,

@@ -77,7 +77,7 @@ static __global__ void sum_sampled(const float *all_rows, const float *raw_sums,
 /* As dcrf_lattice_calibrate: in each picture, make the operator's row sums equal to the exact ones
  * on average over the same sample of variables. The caller releases *factors. */
 static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
-                             const float *raw_sums, size_t pictures, float **factors,
+                             const float *raw_sums, size_t pictures, scratch<float> &factors,
                              dcrf_error *error) {
     dcrf_backend_device *device = lattice->op.device;
     const size_t n = lattice->op.base.variables / pictures;
@@ -88,30 +88,23 @@ static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
     std::vector<uint32_t> sampled(samples);
     std::vector<sampled_sums> sums(samples * pictures);
     std::vector<float> found(pictures);
-    uint32_t *sampled_there = nullptr;
-    sampled_sums *sums_there = nullptr;
+    scratch<uint32_t> sampled_there(device);
+    scratch<sampled_sums> sums_there(device);
     for (size_t i = 0; i < samples; i++)
         sampled[i] = samples == n
                          ? (uint32_t)i
                          : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
-    dcrf_status status = device_array(device, factors, pictures, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &sampled_there, samples, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &sums_there, sums.size(), WHAT, error);
-    if (status == DCRF_OK)
-        status =
-            device_upload(device, sampled_there, sampled.data(), samples * sizeof(uint32_t), error);
-    if (status == DCRF_OK) {
-        const dim3 blocks((unsigned)samples, (unsigned)pictures);
-        sum_sampled<<<blocks, THREADS, 0, device->stream>>>(
-            rows, raw_sums, n, (int)lattice->dimension, sampled_there, sums_there);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, sums.data(), sums_there,
-                                 sums.size() * sizeof(sampled_sums), error);
-    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+    TRY(factors.take(pictures, WHAT, error));
+    TRY(sampled_there.take(samples, WHAT, error));
+    TRY(sums_there.take(sums.size(), WHAT, error));
+    TRY(device_upload(device, sampled_there, sampled.data(), samples * sizeof(uint32_t), error));
+    const dim3 blocks((unsigned)samples, (unsigned)pictures);
+    sum_sampled<<<blocks, THREADS, 0, device->stream>>>(rows, raw_sums, n, (int)lattice->dimension,
+                                                        sampled_there, sums_there);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    TRY(device_download(device, sums.data(), sums_there, sums.size() * sizeof(sampled_sums),
+                        error));
+    for (size_t p = 0; p < pictures; p++) {
         double exact = 0, raw = 0;
         for (size_t i = 0; i < samples; i++) {
             exact += sums[p * samples + i].exact;
@@ -119,29 +112,19 @@ static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
         }
         found[p] = (float)sqrt(exact / raw);
     }
-    if (status == DCRF_OK)
-        status = device_upload(device, *factors, found.data(), pictures * sizeof(float), error);
-    device_release(device, sampled_there);
-    device_release(device, sums_there);
-    return status;
+    return device_upload(device, factors, found.data(), pictures * sizeof(float), error);
 }
 
 dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
                               dcrf_normalization normalization, dcrf_error *error) {
-    float *sums = nullptr, *factors = nullptr;
-    dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
-    if (status == DCRF_OK)
-        status = normalization == DCRF_NORMALIZE_SYMMETRIC
-                     ? operator_make_scales(&lattice->op, sums, error)
-                     : calibrate(lattice, rows, sums, pictures, &factors, error);
-    if (status == DCRF_OK) {
-        const struct rescaling r = {lattice->op.scales, lattice->op.scales, factors,
-                                    lattice->op.base.variables / pictures};
-        status = rescale_weights(lattice, r, error);
-    }
-    device_release(lattice->op.device, sums);
-    device_release(lattice->op.device, factors);
-    return status;
+    scratch<float> sums(lattice->op.device), factors(lattice->op.device);
+    TRY(operator_sum_rows(&lattice->op, sums, error));
+    TRY(normalization == DCRF_NORMALIZE_SYMMETRIC
+            ? operator_make_scales(&lattice->op, sums, error)
+            : calibrate(lattice, rows, sums, pictures, factors, error));
+    const struct rescaling r = {lattice->op.scales, lattice->op.scales, factors,
+                                lattice->op.base.variables / pictures};
+    return rescale_weights(lattice, r, error);
 }
 
 /* ---- the compatible lattice ----------------------------------------------------------------- */
@@ -163,21 +146,15 @@ dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
                                          dcrf_error *error) {
     dcrf_backend_device *device = lattice->op.device;
     const size_t n = lattice->op.base.variables;
-    float *sums = nullptr, *scales = nullptr;
+    scratch<float> sums(device), scales(device);
     if (normalization == DCRF_DENSECRF_NONE)
         return DCRF_OK;
-    dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &scales, n, WHAT, error);
-    if (status == DCRF_OK) {
-        invert_sums<<<blocks_for(n), THREADS, 0, device->stream>>>(
-            sums, n, normalization == DCRF_DENSECRF_SYMMETRIC, scales);
-        const struct rescaling r = {normalization == DCRF_DENSECRF_AFTER ? nullptr : scales,
-                                    normalization == DCRF_DENSECRF_BEFORE ? nullptr : scales,
-                                    nullptr, n};
-        status = rescale_weights(lattice, r, error);
-    }
-    device_release(device, sums);
-    device_release(device, scales);
-    return status;
+    TRY(operator_sum_rows(&lattice->op, sums, error));
+    TRY(scales.take(n, WHAT, error));
+    invert_sums<<<blocks_for(n), THREADS, 0, device->stream>>>(
+        sums, n, normalization == DCRF_DENSECRF_SYMMETRIC, scales);
+    const float *all = scales;
+    const struct rescaling r = {normalization == DCRF_DENSECRF_AFTER ? nullptr : all,
+                                normalization == DCRF_DENSECRF_BEFORE ? nullptr : all, nullptr, n};
+    return rescale_weights(lattice, r, error);
 }

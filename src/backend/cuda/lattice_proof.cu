@@ -91,22 +91,15 @@ dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspac
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
     const device_turn turn(op->device);
-    float *there = nullptr;
+    scratch<float> there(op->device);
     size_t index;
-    dcrf_status status = device_enter(op->device, error);
-    if (status == DCRF_OK)
-        status = array_find(out, &index, error);
-    if (status == DCRF_OK && index != SIZE_MAX)
+    TRY(device_enter(op->device, error));
+    TRY(array_find(out, &index, error));
+    if (index != SIZE_MAX)
         return lattice_diagonal_there(op, out, error);
-    if (status == DCRF_OK)
-        status =
-            device_array(op->device, &there, base->variables, "the diagonal of a lattice", error);
-    if (status == DCRF_OK)
-        status = lattice_diagonal_there(op, there, error);
-    if (status == DCRF_OK)
-        status = device_download(op->device, out, there, base->variables * sizeof *out, error);
-    device_release(op->device, there);
-    return status;
+    TRY(there.take(base->variables, "the diagonal of a lattice", error));
+    TRY(lattice_diagonal_there(op, there, error));
+    return device_download(op->device, out, there, base->variables * sizeof *out, error);
 }
 
 /* ---- in double ------------------------------------------------------------------------------ */
@@ -164,27 +157,23 @@ dcrf_status lattice_apply_double(struct device_operator *op, const double *in, d
     cudaStream_t stream = device->stream;
     const size_t n = op->base.variables, count = n * channels;
     const size_t rows = lattice->vertices, axes = lattice->corners;
-    double *buffer = nullptr;
-    dcrf_status status = device_array(device, &buffer, 3 * rows * channels, WHAT, error);
-    if (status == DCRF_OK) {
-        double *splat = buffer, *work[2] = {buffer + rows * channels, buffer + 2 * rows * channels};
-        splat_double<<<blocks_for(rows * channels * SUMS_WARP), THREADS, 0, stream>>>(
-            {rows, channels, in, splat}, lattice->first, lattice->entry_variable,
-            lattice->entry_weight);
-        for (int upwards = 0; upwards < 2; upwards++) {
-            const double *from = splat;
-            for (size_t i = 0; i < axes; i++) {
-                const size_t axis = upwards ? i : axes - 1 - i;
-                blur_double<<<blocks_for(rows * channels), THREADS, 0, stream>>>(
-                    {rows, channels, from, work[i % 2]}, lattice->neighbours + axis * rows * 2);
-                from = work[i % 2];
-            }
-            slice_double<<<blocks_for(count), THREADS, 0, stream>>>(
-                {n, channels, from, out}, lattice->corner_vertex, lattice->corner_weight,
-                (uint32_t)axes, upwards == 1);
+    scratch<double> buffer(device);
+    TRY(buffer.take(3 * rows * channels, WHAT, error));
+    double *splat = buffer, *work[2] = {buffer + rows * channels, buffer + 2 * rows * channels};
+    splat_double<<<blocks_for(rows * channels * SUMS_WARP), THREADS, 0, stream>>>(
+        {rows, channels, in, splat}, lattice->first, lattice->entry_variable,
+        lattice->entry_weight);
+    for (int upwards = 0; upwards < 2; upwards++) {
+        const double *from = splat;
+        for (size_t i = 0; i < axes; i++) {
+            const size_t axis = upwards ? i : axes - 1 - i;
+            blur_double<<<blocks_for(rows * channels), THREADS, 0, stream>>>(
+                {rows, channels, from, work[i % 2]}, lattice->neighbours + axis * rows * 2);
+            from = work[i % 2];
         }
-        status = check(cudaGetLastError(), WHAT, error);
+        slice_double<<<blocks_for(count), THREADS, 0, stream>>>(
+            {n, channels, from, out}, lattice->corner_vertex, lattice->corner_weight,
+            (uint32_t)axes, upwards == 1);
     }
-    device_release(device, buffer);
-    return status;
+    return check(cudaGetLastError(), WHAT, error);
 }

@@ -43,9 +43,8 @@ static bool is_pinned(const void *memory, size_t bytes) {
 
 static dcrf_status copy_directly(dcrf_backend_device *device, void *to, const void *from,
                                  size_t bytes, cudaMemcpyKind kind, dcrf_error *error) {
-    const dcrf_status status =
-        check(cudaMemcpyAsync(to, from, bytes, kind, device->stream), WHAT, error);
-    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), WHAT, error);
+    TRY(check(cudaMemcpyAsync(to, from, bytes, kind, device->stream), WHAT, error));
+    return check(cudaStreamSynchronize(device->stream), WHAT, error);
 }
 
 /* Switch to the other half, once the copies from it are done. */
@@ -85,12 +84,10 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
 /* Download one part into a half; earlier uploads from it come first in the stream. */
 static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char *from, size_t bytes,
                          dcrf_error *error) {
-    const dcrf_status status = check(cudaMemcpyAsync(device->stage.half[half], from, bytes,
-                                                     cudaMemcpyDeviceToHost, device->stream),
-                                     WHAT, error);
-    return status < 0
-               ? status
-               : check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
+    TRY(check(cudaMemcpyAsync(device->stage.half[half], from, bytes, cudaMemcpyDeviceToHost,
+                              device->stream),
+              WHAT, error));
+    return check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
 }
 
 /* One fetch: pieces first .. end - 1, and the bytes from the first to the last. */

@@ -118,13 +118,12 @@ dcrf_status message_kernels_take(struct message_kernels *kernels, dcrf_backend_d
 /* The message of the kernels first .. end - 1. */
 static dcrf_status filter(const struct message_kernels *kernels, size_t first, size_t end,
                           struct dcrf_application application, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    for (size_t m = first; m < end && status == DCRF_OK; m++) {
+    for (size_t m = first; m < end; m++) {
         application.factor = kernels->weights[m];
         application.accumulate = m > first;
-        status = kernels->operators[m]->apply_on_device(kernels->operators[m], &application, error);
+        TRY(kernels->operators[m]->apply_on_device(kernels->operators[m], &application, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status messages_send(const struct message_kernels *kernels, const float *in, size_t channels,
@@ -134,12 +133,11 @@ dcrf_status messages_send(const struct message_kernels *kernels, const float *in
         DCRF_SYMMETRIC, in, kernels->messages[0], channels, stride, 1, false};
     if (count < 2) /* without kernels the message stays zero */
         return filter(kernels, 0, count, application, error);
-    dcrf_status status = device_beside(
-        kernels->device, [&] { return filter(kernels, 0, 1, application, error); }, error);
+    TRY(device_beside(
+        kernels->device, [&] { return filter(kernels, 0, 1, application, error); }, error));
     application.out = kernels->messages[1];
-    if (status == DCRF_OK)
-        status = filter(kernels, 1, count, application, error);
-    return status < 0 ? status : device_join(kernels->device, error);
+    TRY(filter(kernels, 1, count, application, error));
+    return device_join(kernels->device, error);
 }
 
 /* ---- compatibilities ------------------------------------------------------------------------ */

@@ -59,52 +59,38 @@ static dcrf_status take_tables(dcrf_backend_moves *moves, dcrf_error *error) {
     const size_t most_blocks = MOST_TABLE_DOUBLES / doubles;
     if (table_blocks(moves) > most_blocks)
         moves->table_rows = (n + most_blocks - 1) / most_blocks;
-    dcrf_status status = device_array(moves->device, &moves->table_partial,
-                                      table_blocks(moves) * doubles, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(moves->device, &moves->tables, doubles, WHAT, error);
-    return status < 0 ? status
-                      : device_array(moves->device, &moves->sizes, moves->labels, WHAT, error);
+    TRY(device_array(moves->device, &moves->table_partial, table_blocks(moves) * doubles, WHAT,
+                     error));
+    TRY(device_array(moves->device, &moves->tables, doubles, WHAT, error));
+    return device_array(moves->device, &moves->sizes, moves->labels, WHAT, error);
 }
 
 static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
     dcrf_backend_device *device = moves->device;
     const size_t n = moves->variables, floats = n * moves->stride;
-    dcrf_status status = DCRF_OK;
     for (float **block :
          {&moves->unary, &moves->indicator, &moves->current.field, &moves->trial.field})
-        if (status == DCRF_OK)
-            status = device_array(device, block, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->gain, n, WHAT, error);
+        TRY(device_array(device, block, floats, WHAT, error));
+    TRY(device_array(device, &moves->gain, n, WHAT, error));
     for (uint16_t **vector : {&moves->current.labels, &moves->trial.labels, &moves->target})
-        if (status == DCRF_OK)
-            status = device_array(device, vector, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->map, moves->labels, WHAT, error);
-    if (status == DCRF_OK) /* LANES threads per row, a warp per clique */
-        status = device_array(device, &moves->partial,
-                              blocks_for(n * LANES) + blocks_for(moves->cliques.count * SUMS_WARP),
-                              WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->blocks_done, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = check(
-            cudaMemsetAsync(moves->blocks_done, 0, sizeof *moves->blocks_done, device->stream),
-            WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->answer, 1, WHAT, error);
-    if (status == DCRF_OK) /* it is always downloaded whole */
-        status = check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, device->stream),
-                       WHAT, error);
-    if (status == DCRF_OK && moves->cliques.count > 0)
-        status = device_array(device, &moves->states, moves->cliques.count, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->best, 1, WHAT, error);
+        TRY(device_array(device, vector, n, WHAT, error));
+    TRY(device_array(device, &moves->map, moves->labels, WHAT, error));
+    /* LANES threads per row, a warp per clique */
+    TRY(device_array(device, &moves->partial,
+                     blocks_for(n * LANES) + blocks_for(moves->cliques.count * SUMS_WARP), WHAT,
+                     error));
+    TRY(device_array(device, &moves->blocks_done, 1, WHAT, error));
+    TRY(check(cudaMemsetAsync(moves->blocks_done, 0, sizeof *moves->blocks_done, device->stream),
+              WHAT, error));
+    TRY(device_array(device, &moves->answer, 1, WHAT, error));
+    /* it is always downloaded whole */
+    TRY(check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, device->stream), WHAT,
+              error));
+    if (moves->cliques.count > 0)
+        TRY(device_array(device, &moves->states, moves->cliques.count, WHAT, error));
+    TRY(device_array(device, &moves->best, 1, WHAT, error));
     const bool is_potts = !moves->kernels.groups[0].mu;
-    return status == DCRF_OK && is_potts && moves->labels <= MOST_CLASSES
-               ? take_tables(moves, error)
-               : status;
+    return is_potts && moves->labels <= MOST_CLASSES ? take_tables(moves, error) : DCRF_OK;
 }
 
 static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *device,
@@ -148,14 +134,12 @@ dcrf_status moves_read_answer(dcrf_backend_moves *moves, struct moves_answer *an
                               dcrf_error *error) {
     static_assert(sizeof *answer <= DEVICE_FEW * sizeof *moves->device->few, "few is enough");
     cudaStream_t stream = moves->device->stream;
-    dcrf_status status = check(cudaMemcpyAsync(moves->device->few, moves->answer, sizeof *answer,
-                                               cudaMemcpyDeviceToHost, stream),
-                               WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(stream), WHAT, error);
-    if (status == DCRF_OK)
-        memcpy(answer, moves->device->few, sizeof *answer);
-    return status;
+    TRY(check(cudaMemcpyAsync(moves->device->few, moves->answer, sizeof *answer,
+                              cudaMemcpyDeviceToHost, stream),
+              WHAT, error));
+    TRY(check(cudaStreamSynchronize(stream), WHAT, error));
+    memcpy(answer, moves->device->few, sizeof *answer);
+    return DCRF_OK;
 }
 
 /* ---- field and energy ----------------------------------------------------------------------- */
@@ -229,7 +213,6 @@ static dcrf_status find_field(dcrf_backend_moves *moves, const struct labelling 
     find_channels(moves, x, &channels);
     fill_indicator<<<blocks_for(n * channels.stride), THREADS, 0, stream>>>(x->labels, n, channels,
                                                                             moves->indicator);
-    dcrf_status status;
     struct field_sum f = {moves->kernels.messages[0],
                           moves->kernels.messages[1],
                           moves->kernels.groups[0].diagonal,
@@ -239,25 +222,21 @@ static dcrf_status find_field(dcrf_backend_moves *moves, const struct labelling 
                           &moves->answer->energy,
                           moves->blocks_done};
     if (!moves->kernels.groups[0].mu) {
-        status = messages_send(&moves->kernels, moves->indicator, channels.count, channels.stride,
-                               error);
+        TRY(messages_send(&moves->kernels, moves->indicator, channels.count, channels.stride,
+                          error));
     } else {
-        status = field_send(&moves->kernels, moves->indicator, &parts, error);
+        TRY(field_send(&moves->kernels, moves->indicator, &parts, error));
         f.other = nullptr;
         f.diagonal = nullptr;
     }
-    if (status < 0)
-        return status;
     finish_field<<<blocks_for(n * LANES), THREADS, 0, stream>>>(move_rows_of(moves, x), channels,
                                                                 f);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK && moves->cliques.count > 0)
-        status = moves_clique_cost(moves, x->labels, error);
-    if (status == DCRF_OK)
-        status = moves_read_answer(moves, &answer, error);
-    if (status == DCRF_OK)
-        *energy = answer.energy + (moves->cliques.count > 0 ? answer.clique_cost : 0);
-    return status;
+    TRY(check(cudaGetLastError(), WHAT, error));
+    if (moves->cliques.count > 0)
+        TRY(moves_clique_cost(moves, x->labels, error));
+    TRY(moves_read_answer(moves, &answer, error));
+    *energy = answer.energy + (moves->cliques.count > 0 ? answer.clique_cost : 0);
+    return DCRF_OK;
 }
 
 static dcrf_status moves_load(dcrf_backend_moves *moves, const uint16_t *labels, double *energy,
@@ -266,16 +245,15 @@ static dcrf_status moves_load(dcrf_backend_moves *moves, const uint16_t *labels,
     memset(current->occurs, 0, sizeof current->occurs);
     for (size_t a = 0; a < moves->variables; a++)
         current->occurs[labels[a]] = true;
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK)
-        status = device_upload(moves->device, current->labels, labels,
-                               moves->variables * sizeof *labels, error);
-    return status < 0 ? status : find_field(moves, current, energy, error);
+    TRY(device_enter(moves->device, error));
+    TRY(device_upload(moves->device, current->labels, labels, moves->variables * sizeof *labels,
+                      error));
+    return find_field(moves, current, energy, error);
 }
 
 static dcrf_status moves_evaluate(dcrf_backend_moves *moves, double *energy, dcrf_error *error) {
-    const dcrf_status status = device_enter(moves->device, error);
-    return status < 0 ? status : find_field(moves, &moves->trial, energy, error);
+    TRY(device_enter(moves->device, error));
+    return find_field(moves, &moves->trial, energy, error);
 }
 
 static void moves_accept(dcrf_backend_moves *moves) {
@@ -285,10 +263,9 @@ static void moves_accept(dcrf_backend_moves *moves) {
 }
 
 static dcrf_status moves_read(dcrf_backend_moves *moves, uint16_t *labels, dcrf_error *error) {
-    const dcrf_status status = device_enter(moves->device, error);
-    return status < 0 ? status
-                      : device_download(moves->device, labels, moves->current.labels,
-                                        moves->variables * sizeof *labels, error);
+    TRY(device_enter(moves->device, error));
+    return device_download(moves->device, labels, moves->current.labels,
+                           moves->variables * sizeof *labels, error);
 }
 
 /* ---- merges --------------------------------------------------------------------------------- */
@@ -374,12 +351,9 @@ static dcrf_status moves_tables(dcrf_backend_moves *moves, double *unary, double
     cudaStream_t stream = moves->device->stream;
     std::vector<double> both(2 * entries);
     std::vector<uint32_t> counts(moves->labels);
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(moves->sizes, 0, moves->labels * sizeof(uint32_t), stream),
-                       WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(moves->device, error));
+    TRY(check(cudaMemsetAsync(moves->sizes, 0, moves->labels * sizeof(uint32_t), stream), WHAT,
+              error));
     const struct table_sums t = {move_rows_of(moves, &moves->current), moves->table_rows, is_shared,
                                  moves->table_partial, moves->sizes};
     const unsigned threads = is_shared ? FEW_CLASSES : MOST_CLASSES;
@@ -387,20 +361,18 @@ static dcrf_status moves_tables(dcrf_backend_moves *moves, double *unary, double
         t);
     add_tables<<<(unsigned)((2 * entries + SUMS_WARP - 1) / SUMS_WARP), THREADS, 0, stream>>>(
         moves->table_partial, blocks, (uint32_t)(2 * entries), moves->tables);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_download(moves->device, both.data(), moves->tables,
-                                 both.size() * sizeof(double), error);
-    if (status == DCRF_OK)
-        status = device_download(moves->device, counts.data(), moves->sizes,
-                                 counts.size() * sizeof(uint32_t), error);
-    for (size_t i = 0; i < entries && status == DCRF_OK; i++) {
+    TRY(check(cudaGetLastError(), WHAT, error));
+    TRY(device_download(moves->device, both.data(), moves->tables, both.size() * sizeof(double),
+                        error));
+    TRY(device_download(moves->device, counts.data(), moves->sizes,
+                        counts.size() * sizeof(uint32_t), error));
+    for (size_t i = 0; i < entries; i++) {
         unary[i] = both[i];
         mass[i] = both[entries + i];
     }
-    for (size_t i = 0; i < moves->labels && status == DCRF_OK; i++)
+    for (size_t i = 0; i < moves->labels; i++)
         sizes[i] = counts[i];
-    return status;
+    return DCRF_OK;
 }
 
 static __global__ void replace_labels(const uint16_t *from, const uint16_t *map, size_t variables,
@@ -412,11 +384,8 @@ static __global__ void replace_labels(const uint16_t *from, const uint16_t *map,
 
 static dcrf_status moves_relabel(dcrf_backend_moves *moves, const uint16_t *map,
                                  dcrf_error *error) {
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK)
-        status = device_upload(moves->device, moves->map, map, moves->labels * sizeof *map, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(moves->device, error));
+    TRY(device_upload(moves->device, moves->map, map, moves->labels * sizeof *map, error));
     memset(moves->trial.occurs, 0, sizeof moves->trial.occurs);
     for (size_t i = 0; i < moves->labels; i++)
         if (moves->current.occurs[i])

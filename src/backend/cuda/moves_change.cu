@@ -62,13 +62,11 @@ static __global__ void find_gains(struct move_rows r, struct clique_rows cliques
 }
 
 dcrf_status moves_find_gains(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error) {
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK && of_cliques)
+    TRY(device_enter(moves->device, error));
+    if (of_cliques)
         return moves_clique_gains(moves, error);
-    if (status == DCRF_OK && moves->cliques.count > 0)
-        status = moves_clique_states(moves, error);
-    if (status < 0)
-        return status;
+    if (moves->cliques.count > 0)
+        TRY(moves_clique_states(moves, error));
     const struct clique_rows cliques = {moves->cliques.clique_of, moves->states,
                                         moves->cliques.costs};
     find_gains<<<blocks_for(moves->variables * LANES), THREADS, 0, moves->device->stream>>>(
@@ -146,21 +144,18 @@ static dcrf_status copy_current(const dcrf_backend_moves *moves, dcrf_error *err
 
 /* Clear the answer, which end_change reads to learn which labels occur in the trial. */
 static dcrf_status begin_change(dcrf_backend_moves *moves, dcrf_error *error) {
-    const dcrf_status status = device_enter(moves->device, error);
-    return status < 0 ? status
-                      : check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer,
-                                              moves->device->stream),
-                              WHAT, error);
+    TRY(device_enter(moves->device, error));
+    return check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, moves->device->stream),
+                 WHAT, error);
 }
 
 static dcrf_status end_change(dcrf_backend_moves *moves, struct moves_answer *answer,
                               dcrf_error *error) {
-    dcrf_status status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = moves_read_answer(moves, answer, error);
-    for (size_t i = 0; i < moves->labels && status == DCRF_OK; i++)
+    TRY(check(cudaGetLastError(), WHAT, error));
+    TRY(moves_read_answer(moves, answer, error));
+    for (size_t i = 0; i < moves->labels; i++)
         moves->trial.occurs[i] = answer->occurs[i];
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status moves_change(dcrf_backend_moves *moves, bool of_cliques, uint64_t salt, uint32_t mask,
@@ -169,11 +164,9 @@ dcrf_status moves_change(dcrf_backend_moves *moves, bool of_cliques, uint64_t sa
     const struct changes c = changes_of(moves);
     struct moves_answer answer;
     *changed = 0;
-    dcrf_status status = begin_change(moves, error);
-    if (status == DCRF_OK && of_cliques)
-        status = copy_current(moves, error);
-    if (status < 0)
-        return status;
+    TRY(begin_change(moves, error));
+    if (of_cliques)
+        TRY(copy_current(moves, error));
     if (of_cliques) {
         change_cliques<<<(unsigned)moves->cliques.count, THREADS, 0, stream>>>(moves->cliques, c,
                                                                                salt, mask);
@@ -181,10 +174,9 @@ dcrf_status moves_change(dcrf_backend_moves *moves, bool of_cliques, uint64_t sa
     } else {
         change_variables<<<blocks_for(moves->variables), THREADS, 0, stream>>>(c, salt, mask);
     }
-    status = end_change(moves, &answer, error);
-    if (status == DCRF_OK)
-        *changed = answer.changed;
-    return status;
+    TRY(end_change(moves, &answer, error));
+    *changed = answer.changed;
+    return DCRF_OK;
 }
 
 /* ---- the best change ------------------------------------------------------------------------ */
@@ -215,13 +207,9 @@ dcrf_status moves_change_best(dcrf_backend_moves *moves, bool of_cliques, dcrf_e
     const size_t units = of_cliques ? moves->cliques.count : moves->variables;
     const struct changes c = changes_of(moves);
     struct moves_answer answer;
-    dcrf_status status = begin_change(moves, error);
-    if (status == DCRF_OK)
-        status = copy_current(moves, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(moves->best, 0, sizeof *moves->best, stream), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(begin_change(moves, error));
+    TRY(copy_current(moves, error));
+    TRY(check(cudaMemsetAsync(moves->best, 0, sizeof *moves->best, stream), WHAT, error));
     find_best<<<blocks_for(units), THREADS, 0, stream>>>(c, units, moves->best);
     change_one<<<1, THREADS, 0, stream>>>(moves->cliques, c, of_cliques, moves->best);
     mark_labels<<<blocks_for(moves->variables), THREADS, 0, stream>>>(c);

@@ -19,27 +19,23 @@ static dcrf_status need_blocks(struct device_operator *op, size_t stride, dcrf_e
     device_release(op->device, op->out);
     op->in = op->out = nullptr;
     op->block_floats = 0;
-    dcrf_status status = device_array(op->device, &op->in, floats, "the input of a filter", error);
-    if (status == DCRF_OK)
-        status = device_array(op->device, &op->out, floats, "the output of a filter", error);
+    TRY(device_array(op->device, &op->in, floats, "the input of a filter", error));
+    TRY(device_array(op->device, &op->out, floats, "the output of a filter", error));
     /* No kernel writes the padding of rows, but it is copied to the host: any value will do, as
      * long as it is deterministic. */
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(op->out, 0, floats * sizeof(float), op->device->stream),
-                       "the output of a filter", error);
-    if (status == DCRF_OK)
-        op->block_floats = floats;
-    return status;
+    TRY(check(cudaMemsetAsync(op->out, 0, floats * sizeof(float), op->device->stream),
+              "the output of a filter", error));
+    op->block_floats = floats;
+    return DCRF_OK;
 }
 
 dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
                             dcrf_error *error) {
-    dcrf_status status = device_enter(op->device, error);
-    if (status == DCRF_OK)
-        status = need_blocks(op, stride, error);
-    return status < 0 || !in ? status
-                             : device_upload(op->device, op->in, in,
-                                             op->base.variables * stride * sizeof(float), error);
+    TRY(device_enter(op->device, error));
+    TRY(need_blocks(op, stride, error));
+    return !in ? DCRF_OK
+               : device_upload(op->device, op->in, in, op->base.variables * stride * sizeof(float),
+                               error);
 }
 
 dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
@@ -55,30 +51,25 @@ dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
     const device_turn turn(op->device);
     struct dcrf_application inner = *application;
     size_t in_index, out_index;
-    dcrf_status status = array_find(application->in, &in_index, error);
-    if (status == DCRF_OK)
-        status = array_find(application->out, &out_index, error);
-    if (status < 0)
-        return status;
+    TRY(array_find(application->in, &in_index, error));
+    TRY(array_find(application->out, &out_index, error));
     if (in_index == op->device->index && out_index == in_index) {
-        status = device_enter(op->device, error);
-        return status < 0 ? status : op->apply_on_device(op, application, error);
+        TRY(device_enter(op->device, error));
+        return op->apply_on_device(op, application, error);
     }
     if (in_index != SIZE_MAX || out_index != SIZE_MAX)
         return fail(error, DCRF_ERROR_ARGUMENT,
                     "the input and the output of a filter must both be the host's or both be on "
                     "cuda:%zu",
                     op->device->index);
-    status = operator_upload(op, application->in, application->stride, error);
-    if (status == DCRF_OK && application->accumulate)
-        status = device_upload(op->device, op->out, application->out,
-                               base->variables * application->stride * sizeof(float), error);
+    TRY(operator_upload(op, application->in, application->stride, error));
+    if (application->accumulate)
+        TRY(device_upload(op->device, op->out, application->out,
+                          base->variables * application->stride * sizeof(float), error));
     inner.in = op->in;
     inner.out = op->out;
-    if (status == DCRF_OK)
-        status = op->apply_on_device(op, &inner, error);
-    return status < 0 ? status
-                      : operator_download(op, application->out, application->stride, error);
+    TRY(op->apply_on_device(op, &inner, error));
+    return operator_download(op, application->out, application->stride, error);
 }
 
 dcrf_status operator_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -89,18 +80,12 @@ dcrf_status operator_apply_double(const dcrf_operator *base, dcrf_workspace *wor
     dcrf_backend_device *device = op->device;
     const device_turn turn(device);
     const size_t numbers = base->variables * channels;
-    double *block = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &block, 2 * numbers, "an operator in double", error);
-    if (status == DCRF_OK)
-        status = device_upload(device, block, in, numbers * sizeof *in, error);
-    if (status == DCRF_OK)
-        status = op->apply_double_on_device(op, block, block + numbers, channels, error);
-    if (status == DCRF_OK)
-        status = device_download(device, out, block + numbers, numbers * sizeof *out, error);
-    device_release(device, block);
-    return status;
+    scratch<double> block(device);
+    TRY(device_enter(device, error));
+    TRY(block.take(2 * numbers, "an operator in double", error));
+    TRY(device_upload(device, block, in, numbers * sizeof *in, error));
+    TRY(op->apply_double_on_device(op, block, block + numbers, channels, error));
+    return device_download(device, out, block + numbers, numbers * sizeof *out, error);
 }
 
 /* Uses the blocks of the first operator. */
@@ -109,14 +94,14 @@ static dcrf_status operators_sum(dcrf_operator *const *operators, const float *f
                                  size_t stride, dcrf_error *error) {
     struct device_operator *first = reinterpret_cast<struct device_operator *>(operators[0]);
     const device_turn turn(first->device);
-    dcrf_status status = operator_upload(first, in, stride, error);
-    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+    TRY(operator_upload(first, in, stride, error));
+    for (size_t k = 0; k < count; k++) {
         struct device_operator *op = reinterpret_cast<struct device_operator *>(operators[k]);
         const struct dcrf_application application = {
             DCRF_SYMMETRIC, first->in, first->out, channels, stride, factors[k], k > 0};
-        status = op->apply_on_device(op, &application, error);
+        TRY(op->apply_on_device(op, &application, error));
     }
-    return status < 0 ? status : operator_download(first, out, stride, error);
+    return operator_download(first, out, stride, error);
 }
 
 void operator_clear(struct device_operator *op) {
@@ -175,9 +160,9 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
 static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_wrong,
                               dcrf_error *error) {
     unsigned found = 0;
-    const dcrf_status status = device_download(device, &found, has_wrong, sizeof found, error);
-    if (status < 0 || !found)
-        return status;
+    TRY(device_download(device, &found, has_wrong, sizeof found, error));
+    if (!found)
+        return DCRF_OK;
     return fail(error, DCRF_ERROR_NOT_FINITE,
                 "the image of a kernel holds a number that is not finite");
 }
@@ -249,25 +234,22 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
                                 dcrf_error *error) {
     *out = nullptr;
     struct device_operator *op = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
     switch (kind) {
     case DCRF_OPERATOR_EXACT:
-        status = exact_new(&op, device, features, normalization, error);
+        TRY(exact_new(&op, device, features, normalization, error));
         break;
     case DCRF_OPERATOR_GRID:
-        status = grid_new(&op, device, features, normalization, error);
+        TRY(grid_new(&op, device, features, normalization, error));
         break;
     case DCRF_OPERATOR_LATTICE:
-        status = lattice_new(&op, device, features, normalization, error);
+        TRY(lattice_new(&op, device, features, normalization, error));
         break;
     default:
         return fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of operator", (int)kind);
     }
-    if (status == DCRF_OK)
-        *out = &op->base;
-    return status;
+    *out = &op->base;
+    return DCRF_OK;
 }
 
 dcrf_status device_count(size_t *count, dcrf_error *error);

@@ -9,25 +9,15 @@ static __global__ void fill_ones(float *block, size_t variables) {
         block[i] = i % DCRF_NARROW_LANES == 0;
 }
 
-dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error) {
+dcrf_status operator_sum_rows(struct device_operator *op, scratch<float> &sums, dcrf_error *error) {
     const size_t n = op->base.variables, floats = n * DCRF_NARROW_LANES;
-    float *ones = nullptr;
-    *sums = nullptr;
-    dcrf_status status = device_array(op->device, &ones, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(op->device, sums, floats, WHAT, error);
-    if (status == DCRF_OK) {
-        fill_ones<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(ones, n);
-        const struct dcrf_application application = {DCRF_SYMMETRIC,    ones, *sums, 1,
-                                                     DCRF_NARROW_LANES, 1,    false};
-        status = op->apply_on_device(op, &application, error);
-    }
-    device_release(op->device, ones);
-    if (status < 0) {
-        device_release(op->device, *sums);
-        *sums = nullptr;
-    }
-    return status;
+    scratch<float> ones(op->device);
+    TRY(ones.take(floats, WHAT, error));
+    TRY(sums.take(floats, WHAT, error));
+    fill_ones<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(ones, n);
+    const struct dcrf_application application = {DCRF_SYMMETRIC,    ones, sums, 1,
+                                                 DCRF_NARROW_LANES, 1,    false};
+    return op->apply_on_device(op, &application, error);
 }
 
 /* A row whose sum was lost to rounding gets scale 0. */
@@ -41,9 +31,7 @@ static __global__ void make_scales(const float *sums, size_t variables, float *s
 
 dcrf_status operator_make_scales(struct device_operator *op, const float *sums, dcrf_error *error) {
     const size_t n = op->base.variables;
-    const dcrf_status status = device_array(op->device, &op->scales, n, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(device_array(op->device, &op->scales, n, WHAT, error));
     make_scales<<<blocks_for(n), THREADS, 0, op->device->stream>>>(sums, n, op->scales);
     return check(cudaGetLastError(), WHAT, error);
 }
