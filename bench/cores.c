@@ -1,20 +1,29 @@
 /* The speedup from more threads.
  *
- *   dcrf-cores [--repeats N] [--trace FILE.svg] [PHOTO.png ...]
+ *   dcrf-cores [--repeats N] [--only K] [--version NAME] [--stages 1] [--trace FILE.svg]
+ *              [PHOTO.png[=ENERGIES.npy] ...]
  *
  * For each photograph (or a drawn picture of 500 x 375): mean field through the drop-in with
- * published settings, the library's own mean field with the same kernels and iterations, and 20
- * steps of the LP, all including set-up and with all labels alive. Milliseconds of wall time, the
- * best of N (default 5), for 1, 2, 4, ... threads up to the number of cores; then the speedup of
- * the last column over one thread, and the ratio of their CPU times, which shows the cost of
- * waiting. Then the speedup that 16 threads would have if each had a core, simulated chunk by chunk
- * (trace.h), and the fraction of their time outside loops: the serial part.
+ * published settings, and the library's own with the same kernels and iterations, from arrays to
+ * arrays and through a solver, all with all labels alive. For a photograph with energies: mean
+ * field as `dcrf solve` runs it, and the LP to gaps of 0.1 % and 0.01 %. Set-up is included.
+ * Milliseconds of wall time, the best of N (default 5), for 1, 2, 4, ... threads up to the number
+ * of cores; then the speedup of the last column over one thread, and the ratio of their CPU times,
+ * which shows the cost of waiting. Then the speedup that 16 threads would have if each had a core,
+ * simulated chunk by chunk (trace.h), and the fraction of their time outside loops: the serial
+ * part.
  *
- * --trace: instead, draw what 16 threads do for the first row. */
+ * --only: the K-th row alone, or the table's head. --version: what to write in a column of that
+ * name; with --only, two builds can take turns (bench/compare_cores). --stages: instead, a table of
+ * stages for each row, with 1 and 16 threads. --trace: instead, draw what 16 threads do for the
+ * first row. */
+#include "io/file.h"
+#include "io/npy.h"
 #include "measure.h"
 #include "photograph.h"
 #include "picture.h"
 #include "published.h"
+#include "stages.h"
 #include "trace.h"
 
 #include <dcrf/dcrf.h>
@@ -24,15 +33,16 @@
 #include <unistd.h>
 
 #define MOST_COUNTS 8
-#define LP_STEPS 20
 #define TRACED_THREADS 16
+/* With 81 labels a row takes as long as the others together, and more labels change nothing. */
+#define SETTINGS (PUBLISHED_COUNT - 1)
 
 struct subject {
     const struct published *setting;
     dcrf_grid grid;
     const uint8_t *rgb;
-    float *unary; /* planes */
-    float *q;     /* the same */
+    dcrf_view energies;
+    float *q; /* planes */
 };
 
 /* ---- what is measured ----------------------------------------------------------------------- */
@@ -47,13 +57,12 @@ static void make_kernels(const struct subject *s, dcrf_kernel *kernels) {
 static void drop_in(struct subject *s, dcrf_workspace *workspace) {
     const float compat[2] = {(float)s->setting->spatial_compat,
                              (float)s->setting->bilateral_compat};
-    const dcrf_view energies = dcrf_view_planar(s->unary, DCRF_F32, &s->grid, s->setting->labels);
     dcrf_kernel kernels[2];
     dcrf_densecrf *crf;
     dcrf_error error;
     make_kernels(s, kernels);
     must(dcrf_densecrf_new(&crf, &s->grid, s->setting->labels, &error), &error);
-    must(dcrf_densecrf_set_unary(crf, &energies, &error), &error);
+    must(dcrf_densecrf_set_unary(crf, &s->energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
         must(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m], DCRF_DENSECRF_SYMMETRIC,
                                       DCRF_COMPATIBILITY_POTTS, &compat[m], &error),
@@ -63,8 +72,22 @@ static void drop_in(struct subject *s, dcrf_workspace *workspace) {
     dcrf_densecrf_free(&crf);
 }
 
+static void arrays_mean_field(struct subject *s, dcrf_workspace *workspace) {
+    dcrf_kernel kernels[2];
+    dcrf_arrays arrays;
+    dcrf_error error;
+    make_kernels(s, kernels);
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = s->grid;
+    arrays.unary = s->energies;
+    arrays.kernels = kernels;
+    arrays.kernel_count = 2;
+    arrays.iterations = PUBLISHED_ITERATIONS;
+    arrays.marginals = dcrf_output_planar(s->q, DCRF_F32, &s->grid, s->setting->labels);
+    must(dcrf_mean_field_arrays(workspace, &arrays, &error), &error);
+}
+
 static void solve(struct subject *s, dcrf_workspace *workspace, const dcrf_settings *settings) {
-    const dcrf_view energies = dcrf_view_planar(s->unary, DCRF_F32, &s->grid, s->setting->labels);
     dcrf_kernel kernels[2];
     dcrf_model *model;
     dcrf_plan *plan;
@@ -72,7 +95,7 @@ static void solve(struct subject *s, dcrf_workspace *workspace, const dcrf_setti
     dcrf_error error;
     make_kernels(s, kernels);
     must(dcrf_model_new(&model, &s->grid, s->setting->labels, &error), &error);
-    must(dcrf_model_set_unary(model, &energies, &error), &error);
+    must(dcrf_model_set_unary(model, &s->energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
         must(dcrf_model_add_kernel(model, &kernels[m], &error), &error);
     must(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), &error);
@@ -92,27 +115,51 @@ static void own_mean_field(struct subject *s, dcrf_workspace *workspace) {
     solve(s, workspace, &settings);
 }
 
-static void lp(struct subject *s, dcrf_workspace *workspace) {
+static void solve_mean_field(struct subject *s, dcrf_workspace *workspace) {
     dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    settings.iterations = LP_STEPS;
-    settings.gap = 0;
-    settings.polish = 0;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     solve(s, workspace, &settings);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+static void solve_lp(struct subject *s, dcrf_workspace *workspace, double gap) {
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.gap = gap;
+    solve(s, workspace, &settings);
+}
+
+static void lp_to_a_thousandth(struct subject *s, dcrf_workspace *workspace) {
+    solve_lp(s, workspace, 1e-3);
+}
+
+static void lp_to_a_ten_thousandth(struct subject *s, dcrf_workspace *workspace) {
+    solve_lp(s, workspace, 1e-4);
+}
 
 static const struct work {
     const char *name;
     void (*run)(struct subject *s, dcrf_workspace *workspace);
-} works[] = {{"drop-in", drop_in}, {"own mean field", own_mean_field}, {"LP, 20 steps", lp}};
+    size_t settings;   /* the first so many of the published settings */
+    bool has_energies; /* for photographs that come with energies */
+} works[] = {{"drop-in", drop_in, SETTINGS, false},
+             {"`dcrf.mean_field`", arrays_mean_field, 1, false},
+             {"own mean field", own_mean_field, 1, false},
+             {"`dcrf.solve` mf", solve_mean_field, 1, true},
+             {"LP to 0.1 %", lp_to_a_thousandth, 1, true},
+             {"LP to 0.01 %", lp_to_a_ten_thousandth, 1, true}};
+
+/* ---- the table ------------------------------------------------------------------------------ */
 
 struct table {
     size_t repeats;
     size_t counts[MOST_COUNTS]; /* numbers of threads */
     size_t columns;
-    const char *trace; /* file for the trace of the first row, or NULL */
+    const char *version; /* or NULL */
+    const char *trace;   /* file for the trace of the first row, or NULL */
+    bool has_stages;
+    bool is_head_only;
+    size_t only; /* the number of the row to measure, from 1; 0: all */
+    size_t row;  /* the number of the last row */
 };
 
 static void make_columns(struct table *table) {
@@ -158,12 +205,8 @@ static double measure_s(const struct table *table, struct subject *s, const stru
     return best;
 }
 
-static void print_row(const struct table *table, const char *picture, struct subject *s,
-                      const struct work *work) {
-    const struct published *setting = s->setting;
+static void print_times(const struct table *table, struct subject *s, const struct work *work) {
     double first_s = 0, first_cpu_s = 1, last_s = 1, last_cpu_s = 0;
-    printf("| %s | %s, %zu labels, %g/%g |", picture, work->name, setting->labels,
-           setting->bilateral, setting->colour);
     for (size_t i = 0; i < table->columns; i++) {
         last_s = measure_s(table, s, work, table->counts[i], &last_cpu_s);
         if (i == 0) {
@@ -175,64 +218,150 @@ static void print_row(const struct table *table, const char *picture, struct sub
     const double one_s = traced_s(s, work, 1), counted_s = traced_s(s, work, TRACED_THREADS);
     printf(" %.1f | %.2f | %.1f | %.0f %% |\n", first_s / last_s, last_cpu_s / first_cpu_s,
            one_s / counted_s, 100 * trace_serial_s() / counted_s);
+}
+
+static void print_stages(struct subject *s, const struct work *work) {
+    const size_t threads[STAGES_COLUMNS] = {1, TRACED_THREADS};
+    for (size_t i = 0; i < STAGES_COLUMNS; i++) {
+        traced_s(s, work, threads[i]);
+        stages_add(i);
+    }
+    stages_print(threads);
+}
+
+static void print_row(const struct table *table, const char *picture, struct subject *s,
+                      const struct work *work) {
+    const struct published *setting = s->setting;
+    if (table->trace) {
+        printf("%.1f ms counted\n", 1e3 * traced_s(s, work, TRACED_THREADS));
+        trace_draw(table->trace, picture, TRACED_THREADS);
+        return;
+    }
+    printf("%s%s | %s, %zu labels, %g/%g%s", table->has_stages ? "\n" : "| ", picture, work->name,
+           setting->labels, setting->bilateral, setting->colour, table->has_stages ? "\n" : " |");
+    if (table->version && !table->has_stages)
+        printf(" %s |", table->version);
+    if (table->has_stages)
+        print_stages(s, work);
+    else
+        print_times(table, s, work);
     fflush(stdout);
 }
 
 static void print_head(const struct table *table) {
-    printf("| picture | work |");
+    printf("| picture | work |%s", table->version ? " version |" : "");
     for (size_t i = 0; i < table->columns; i++)
         printf(" %zu thread%s, ms |", table->counts[i], table->counts[i] == 1 ? "" : "s");
-    printf(" gain | CPU time | counted gain of %d | serial |\n|---|---|", TRACED_THREADS);
+    printf(" gain | CPU time | counted gain of %d | serial |\n|---|---|%s", TRACED_THREADS,
+           table->version ? "---|" : "");
     for (size_t i = 0; i < table->columns + 4; i++)
         printf("---|");
     printf("\n");
 }
 
-static void measure(const struct table *table, const char *picture, size_t width, size_t height,
-                    const uint8_t *rgb) {
-    for (size_t i = 0; i < PUBLISHED_COUNT; i++) {
-        struct subject s = {&published_settings[i], dcrf_grid_2d(width, height), rgb, NULL, NULL};
-        s.unary = published_unary(s.setting, width, height);
+/* All rows of a subject whose settings are published_settings[setting]. */
+static void measure(struct table *table, const char *picture, struct subject *s, size_t setting,
+                    bool has_energies) {
+    for (size_t w = 0; w < sizeof works / sizeof works[0]; w++) {
+        if (works[w].has_energies != has_energies || setting >= works[w].settings)
+            continue;
+        table->row++;
+        if (table->only ? table->row == table->only : !table->trace || table->row == 1)
+            print_row(table, picture, s, &works[w]);
+    }
+}
+
+static void measure_published(struct table *table, const char *picture, size_t width, size_t height,
+                              const uint8_t *rgb) {
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct subject s = {.setting = &published_settings[i], .rgb = rgb};
+        s.grid = dcrf_grid_2d(width, height);
+        float *unary = published_unary(s.setting, width, height);
+        s.energies = dcrf_view_planar(unary, DCRF_F32, &s.grid, s.setting->labels);
         s.q = require(calloc(width * height * s.setting->labels, sizeof *s.q));
-        for (size_t w = 0; w < sizeof works / sizeof works[0]; w++)
-            if (table->trace && i + w == 0) {
-                printf("%.1f ms counted\n", 1e3 * traced_s(&s, &works[w], TRACED_THREADS));
-                trace_draw(table->trace, picture, TRACED_THREADS);
-            } else if (!table->trace && (works[w].run != lp || i == 0)) /* one setting is enough */
-                print_row(table, picture, &s, &works[w]);
-        free(s.unary);
+        measure(table, picture, &s, i, false);
+        free(unary);
         free(s.q);
     }
+}
+
+static bool measure_energies(struct table *table, const char *picture, const char *path,
+                             size_t width, size_t height, const uint8_t *rgb) {
+    cli_problem problem = {0};
+    file_bytes bytes;
+    npy_array array;
+    float *unary;
+    if (!file_read(path, &bytes, &problem) ||
+        !npy_parse(bytes.data, bytes.size, path, &array, &problem) ||
+        !npy_to_floats(&array, path, &unary, &problem) || array.axes != 3 ||
+        array.shape[0] != height || array.shape[1] != width) {
+        fprintf(stderr, "dcrf-cores: %s does not fit %s\n", path, picture);
+        return false;
+    }
+    struct published setting = published_settings[0];
+    setting.labels = array.shape[2];
+    struct subject s = {.setting = &setting, .rgb = rgb};
+    s.grid = dcrf_grid_2d(width, height);
+    s.energies = dcrf_view_interleaved(unary, DCRF_F32, &s.grid, setting.labels);
+    measure(table, picture, &s, 0, true);
+    free(unary);
+    file_free(&bytes);
+    return true;
+}
+
+/* PHOTO.png or PHOTO.png=ENERGIES.npy */
+static bool measure_file(struct table *table, const char *argument) {
+    size_t width, height;
+    const char *equals = strchr(argument, '=');
+    const size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    char *path = require(calloc(length + 1, 1));
+    memcpy(path, argument, length);
+    uint8_t *rgb = photograph_read(path, &width, &height);
+    bool is_done = rgb;
+    if (is_done && equals)
+        is_done = measure_energies(table, photograph_name(path), equals + 1, width, height, rgb);
+    else if (is_done)
+        measure_published(table, photograph_name(path), width, height, rgb);
+    free(rgb);
+    free(path);
+    return is_done;
+}
+
+static bool read_option(struct table *table, const char *name, const char *value) {
+    if (strcmp(name, "--repeats") == 0)
+        table->repeats = strtoul(value, NULL, 10);
+    else if (strcmp(name, "--only") == 0)
+        table->is_head_only = (table->only = strtoul(value, NULL, 10)) == 0;
+    else if (strcmp(name, "--stages") == 0)
+        table->has_stages = true;
+    else if (strcmp(name, "--version") == 0)
+        table->version = value;
+    else if (strcmp(name, "--trace") == 0)
+        table->trace = value;
+    else
+        return false;
+    return true;
 }
 
 int main(int argc, char **argv) {
     struct table table = {.repeats = 5};
     int first = 1;
-    for (; first + 1 < argc && argv[first][0] == '-'; first += 2)
-        if (strcmp(argv[first], "--repeats") == 0)
-            table.repeats = strtoul(argv[first + 1], NULL, 10);
-        else if (strcmp(argv[first], "--trace") == 0)
-            table.trace = argv[first + 1];
-        else
-            break;
+    while (first + 1 < argc && read_option(&table, argv[first], argv[first + 1]))
+        first += 2;
     if (table.repeats == 0 || (first < argc && argv[first][0] == '-')) {
-        fprintf(stderr, "usage: dcrf-cores [--repeats N] [--trace FILE.svg] [PHOTO.png ...]\n");
+        fprintf(stderr, "usage: dcrf-cores [--repeats N] [--only K] [--version NAME] [--stages 1] "
+                        "[--trace FILE.svg] [PHOTO.png[=ENERGIES.npy] ...]\n");
         return 2;
     }
     make_columns(&table);
-    if (!table.trace)
+    if (!table.trace && !table.has_stages && !table.only)
         print_head(&table);
-    for (int i = first; i < argc; i++) {
-        size_t width, height;
-        uint8_t *rgb = photograph_read(argv[i], &width, &height);
-        if (!rgb)
+    for (int i = first; i < argc && !table.is_head_only; i++)
+        if (!measure_file(&table, argv[i]))
             return 1;
-        measure(&table, photograph_name(argv[i]), width, height, rgb);
-        free(rgb);
-    }
     if (first == argc) {
         uint8_t *rgb = require(picture_draw(500, 375));
-        measure(&table, "drawn, 500 x 375", 500, 375, rgb);
+        measure_published(&table, "drawn, 500 x 375", 500, 375, rgb);
         free(rgb);
     }
     return 0;

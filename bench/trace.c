@@ -1,7 +1,6 @@
 #define _DEFAULT_SOURCE
 #include "trace.h"
 
-#include "core/threads.h"
 #include "core/workspace.h"
 #include "measure.h"
 
@@ -10,6 +9,7 @@
 #include <stdbool.h>
 
 #define MOST_EVENTS ((size_t)1 << 20)
+#define MOST_SPANS ((size_t)1 << 16)
 /* The time to end a loop when all threads finish together. */
 #define LOOP_S 2e-6
 
@@ -28,6 +28,10 @@ static struct trace {
     struct event *events;
     struct moment begun[TRACE_MOST_THREADS]; /* the start of each thread's current chunk */
     struct moment outside;                   /* when the caller last left a loop */
+    struct moment inside;                    /* when it last began one */
+    struct trace_span *spans;
+    size_t span_count;
+    size_t first_loop; /* the number of the first loop */
     double serial, start;
 } trace;
 
@@ -35,16 +39,37 @@ static struct moment now(void) {
     return (struct moment){clock_s(CLOCK_MONOTONIC), clock_s(CLOCK_THREAD_CPUTIME_ID)};
 }
 
+/* Begin the span of a loop, or of the end. */
+static void begin_span(struct moment moment, dcrf_work work) {
+    trace.serial += moment.cpu - trace.outside.cpu;
+    trace.inside = moment;
+    if (trace.span_count < MOST_SPANS)
+        trace.spans[trace.span_count++] =
+            (struct trace_span){.work = work,
+                                .outside_s = moment.wall - trace.outside.wall,
+                                .outside_cpu_s = moment.cpu - trace.outside.cpu};
+}
+
+static void observe_loop(const struct dcrf_chunk *chunk) {
+    const struct moment moment = now();
+    if (!chunk->is_done) {
+        if (trace.span_count == 0)
+            trace.first_loop = chunk->loop;
+        begin_span(moment, chunk->work);
+    } else {
+        trace.outside = moment;
+        if (trace.span_count < MOST_SPANS)
+            trace.spans[trace.span_count - 1].loop_s = moment.wall - trace.inside.wall;
+    }
+}
+
 static void observe(void *user, const struct dcrf_chunk *chunk) {
     (void)user;
-    const struct moment moment = now();
     if (chunk->is_loop) {
-        if (chunk->is_done)
-            trace.outside = moment;
-        else
-            trace.serial += moment.cpu - trace.outside.cpu;
+        observe_loop(chunk);
         return;
     }
+    const struct moment moment = now();
     struct moment *begun = &trace.begun[chunk->worker];
     if (chunk->is_done) {
         const size_t i = atomic_fetch_add(&trace.count, 1);
@@ -57,8 +82,11 @@ static void observe(void *user, const struct dcrf_chunk *chunk) {
 }
 
 void trace_begin(dcrf_workspace *workspace) {
-    if (!trace.events)
+    if (!trace.events) {
         trace.events = require(malloc(MOST_EVENTS * sizeof *trace.events));
+        trace.spans = require(malloc(MOST_SPANS * sizeof *trace.spans));
+    }
+    trace.span_count = 0;
     atomic_store(&trace.count, 0);
     trace.serial = 0;
     trace.outside = now();
@@ -67,7 +95,7 @@ void trace_begin(dcrf_workspace *workspace) {
 }
 
 void trace_end(dcrf_workspace *workspace) {
-    trace.serial += now().cpu - trace.outside.cpu;
+    begin_span(now(), NULL);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
 }
 
@@ -84,16 +112,24 @@ double trace_counted_s(size_t threads) {
     double sum = trace.serial;
     qsort(trace.events, count, sizeof *trace.events, compare_events);
     for (size_t i = 0; i < count;) {
-        double busy[TRACE_MOST_THREADS] = {0}, last = 0;
+        double busy[TRACE_MOST_THREADS] = {0}, last = 0, cpu = 0;
         const size_t loop = trace.events[i].loop, first = i;
         for (; i < count && trace.events[i].loop == loop; i++) {
             size_t free = 0;
             for (size_t t = 1; t < threads; t++)
                 free = busy[t] < busy[free] ? t : free;
             busy[free] += trace.events[i].cpu;
+            cpu += trace.events[i].cpu;
             last = fmax(last, busy[free]);
         }
-        sum += last + (threads > 1 && i > first + 1 ? LOOP_S : 0);
+        last += threads > 1 && i > first + 1 ? LOOP_S : 0;
+        sum += last;
+        if (loop - trace.first_loop < trace.span_count) {
+            struct trace_span *span = &trace.spans[loop - trace.first_loop];
+            span->chunks = i - first;
+            span->loop_cpu_s = cpu;
+            span->loop_counted_s = last;
+        }
     }
     return sum;
 }
@@ -128,4 +164,9 @@ void trace_draw(const char *path, const char *title, size_t threads) {
 
 double trace_serial_s(void) {
     return trace.serial;
+}
+
+const struct trace_span *trace_spans(size_t *count) {
+    *count = trace.span_count;
+    return trace.spans;
 }

@@ -2,6 +2,8 @@
 #ifndef DCRF_BENCH_TRACE_H
 #define DCRF_BENCH_TRACE_H
 
+#include "core/threads.h"
+
 #include <dcrf/dcrf.h>
 
 #define TRACE_MOST_THREADS 64
@@ -16,6 +18,18 @@ void trace_end(dcrf_workspace *workspace);
  * ignores caches, memory bandwidth and wake-up times. trace_serial_s is the part outside loops. */
 double trace_counted_s(size_t threads);
 double trace_serial_s(void);
+
+/* One loop, and what the caller did since the loop before it. */
+struct trace_span {
+    dcrf_work work; /* NULL: the end */
+    size_t chunks;
+    double outside_s, loop_s;         /* wall */
+    double outside_cpu_s, loop_cpu_s; /* CPU time of the caller, of all chunks */
+    double loop_counted_s;            /* as trace_counted_s */
+};
+
+/* The loops of a trace in their order, after trace_counted_s. */
+const struct trace_span *trace_spans(size_t *count);
 
 /* Draw the trace as SVG: time across, threads down. */
 void trace_draw(const char *path, const char *title, size_t threads);

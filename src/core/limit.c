@@ -131,6 +131,7 @@ static void run_watched(void *context, size_t begin, size_t end, size_t worker) 
 bool dcrf_parallel_while(dcrf_workspace *workspace, size_t count, size_t grain, dcrf_task task,
                          void *context) {
     struct watched loop = {.workspace = workspace, .task = task, .context = context};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), count, grain, run_watched, &loop);
+    dcrf_parallel_for_work(dcrf_workspace_pool(workspace), count, grain, run_watched, &loop,
+                           (dcrf_work)task);
     return !atomic_load_explicit(&loop.is_over, memory_order_relaxed);
 }

@@ -22,19 +22,24 @@ static void sum_chunk(void *context, size_t begin, size_t end, size_t worker) {
     sums->task(sums->context, begin, end, part);
 }
 
-void dcrf_parallel_sums(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *context,
-                        double *totals, size_t width) {
+static void sum_work(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *context,
+                     double *totals, size_t width, dcrf_work work) {
     const size_t least_grain = 1024;
     double parts[MOST_CHUNKS * DCRF_MOST_SUMS];
     size_t grain = (count + MOST_CHUNKS - 1) / MOST_CHUNKS;
     if (grain < least_grain)
         grain = least_grain;
     struct sums sums = {task, context, grain, width, parts};
-    dcrf_parallel_for(pool, count, grain, sum_chunk, &sums);
+    dcrf_parallel_for_work(pool, count, grain, sum_chunk, &sums, work);
     memset(totals, 0, width * sizeof *totals);
     for (size_t chunk = 0; chunk * grain < count; chunk++)
         for (size_t i = 0; i < width; i++)
             totals[i] += parts[chunk * width + i];
+}
+
+void dcrf_parallel_sums(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *context,
+                        double *totals, size_t width) {
+    sum_work(pool, count, task, context, totals, width, (dcrf_work)task);
 }
 
 struct single {
@@ -50,6 +55,6 @@ static void sum_single(void *context, size_t begin, size_t end, double *sums) {
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context) {
     struct single single = {task, context};
     double total;
-    dcrf_parallel_sums(pool, count, sum_single, &single, &total, 1);
+    sum_work(pool, count, sum_single, &single, &total, 1, (dcrf_work)task);
     return total;
 }

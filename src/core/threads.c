@@ -45,6 +45,7 @@ struct loop {
     void *context;
     size_t count, grain;
     size_t number; /* among the loops reported to an observer */
+    dcrf_work work;
 };
 
 struct dcrf_pool {
@@ -84,9 +85,9 @@ static void tell(const dcrf_pool *pool, struct dcrf_chunk chunk) {
 static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t begin, size_t worker) {
     const size_t left = loop->count - begin;
     const size_t end = begin + (left < loop->grain ? left : loop->grain);
-    tell(pool, (struct dcrf_chunk){loop->number, loop->task, begin, end, worker, false, false});
+    tell(pool, (struct dcrf_chunk){loop->number, loop->work, begin, end, worker, false, false});
     loop->task(loop->context, begin, end, worker);
-    tell(pool, (struct dcrf_chunk){loop->number, loop->task, begin, end, worker, false, true});
+    tell(pool, (struct dcrf_chunk){loop->number, loop->work, begin, end, worker, false, true});
 }
 
 /* Run chunks until none are left. Returns whether there were any. */
@@ -257,19 +258,24 @@ static void run_together(dcrf_pool *pool, const struct loop *loop) {
 }
 
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context) {
+    dcrf_parallel_for_work(pool, count, grain, task, context, (dcrf_work)task);
+}
+
+void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
+                            void *context, dcrf_work work) {
     assert(grain > 0);
     if (count == 0)
         return;
     const uint64_t saved_mode = dcrf_flush_denormals();
-    struct loop loop = {task, context, count, grain, 0};
+    struct loop loop = {task, context, count, grain, 0, work};
     if (pool && pool->observer)
         loop.number = pool->observed++;
-    tell(pool, (struct dcrf_chunk){loop.number, task, 0, count, 0, true, false});
+    tell(pool, (struct dcrf_chunk){loop.number, work, 0, count, 0, true, false});
     if (!pool || pool->started == 0 || count <= grain || pool->owner != dcrf_process_id())
         for (size_t begin = 0; begin < count; begin += grain)
             run_chunk(pool, &loop, begin, 0);
     else
         run_together(pool, &loop);
-    tell(pool, (struct dcrf_chunk){loop.number, task, 0, count, 0, true, true});
+    tell(pool, (struct dcrf_chunk){loop.number, work, 0, count, 0, true, true});
     dcrf_restore_denormals(saved_mode);
 }

@@ -27,10 +27,13 @@ dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
 size_t dcrf_pool_threads(const dcrf_pool *pool);
 
+/* A function by which observers tell loops apart. */
+typedef void (*dcrf_work)(void);
+
 /* A chunk of loop number `loop`, or the whole loop (is_loop), before it runs or after (is_done). */
 struct dcrf_chunk {
     size_t loop;
-    dcrf_task task;
+    dcrf_work work; /* the loop's task, or what the task was given to call */
     size_t begin, end;
     size_t worker;
     bool is_loop;
@@ -45,6 +48,10 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
 /* Run task over 0 .. count - 1 in chunks of `grain` > 0. If the pool is NULL or was inherited
  * through fork(), the loop runs in the calling thread. One loop at a time, from one caller. */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
+
+/* The same, with `work` for observers: for tasks that call others. */
+void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
+                            void *context, dcrf_work work);
 
 /* memcpy, and memset to zero, by all threads. */
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);

@@ -370,7 +370,7 @@ static void tell(void *user, const struct dcrf_chunk *chunk) {
     else
         atomic_fetch_add(chunk->is_done ? &told->ended : &told->begun, chunk->end - chunk->begin);
     if (chunk->loop != atomic_load(&told->loops) / 2 - (chunk->is_loop && chunk->is_done) ||
-        chunk->worker >= 3 || chunk->task != meet)
+        chunk->worker >= 3 || chunk->work != (dcrf_work)meet)
         atomic_fetch_add(&told->mistakes, 1);
 }
 

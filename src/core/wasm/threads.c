@@ -147,3 +147,9 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
     for (size_t begin = 0; begin < count; begin += grain)
         task(context, begin, count - begin < grain ? count : begin + grain, 0);
 }
+
+void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
+                            void *context, dcrf_work work) {
+    (void)work; /* there are no observers */
+    dcrf_parallel_for(pool, count, grain, task, context);
+}
