@@ -1,7 +1,11 @@
 /* The thread pool: workers wait for a generation counter to change, enter while the door of the
- * loop is open, take chunks from a shared counter, and leave. The caller works too, shuts the door
- * when no chunk is left, and waits only for the workers inside: one that the system has not
- * scheduled yet causes no delay.
+ * loop is open, take chunks, and leave. The caller works too, shuts the door when no chunk is left,
+ * and waits only for the workers inside: one that the system has not scheduled yet causes no delay.
+ *
+ * The chunks of a loop are divided into shares, one after the other, as many as there are threads.
+ * A thread begins with its own share, so that it finds in its own cache what it wrote in the loop
+ * before, and threads do not wait for each other's counters; then it takes chunks of others. Shares
+ * with chunks left are the bits of one word.
  *
  * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins
  * briefly before it sleeps, unless there are more threads than cores. A loop that passes without a
@@ -31,6 +35,9 @@
 /* Sleepers that one thread wakes. */
 #define WAKES 3
 
+/* The bits of a word. */
+#define MOST_SHARES 64
+
 /* The door: whether it is open, and how many workers are inside. */
 #define DOOR_OPEN ((size_t)1 << 31)
 
@@ -48,6 +55,12 @@ struct loop {
     dcrf_work work;
 };
 
+/* Some consecutive chunks of the current loop. */
+struct share {
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t next;
+    size_t end;
+};
+
 struct dcrf_pool {
     size_t threads; /* including the caller's */
     size_t started; /* running workers */
@@ -60,7 +73,9 @@ struct dcrf_pool {
 
     /* The current loop: written by the caller before it opens the door. */
     struct loop loop;
-    _Alignas(DCRF_ALIGNMENT) atomic_size_t next;
+    size_t shares;
+    struct share share[MOST_SHARES];
+    _Alignas(DCRF_ALIGNMENT) atomic_uint_least64_t open; /* shares with chunks left */
     _Alignas(DCRF_ALIGNMENT) atomic_size_t door;
     _Alignas(DCRF_ALIGNMENT) atomic_uint generation;
     atomic_bool quit;
@@ -82,32 +97,81 @@ static void tell(const dcrf_pool *pool, struct dcrf_chunk chunk) {
         pool->observer(pool->observer_user, &chunk);
 }
 
+static struct dcrf_chunk describe(const struct loop *loop, size_t begin, size_t end) {
+    return (struct dcrf_chunk){
+        .loop = loop->number, .work = loop->work, .begin = begin, .end = end};
+}
+
 static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t begin, size_t worker) {
     const size_t left = loop->count - begin;
     const size_t end = begin + (left < loop->grain ? left : loop->grain);
-    tell(pool, (struct dcrf_chunk){loop->number, loop->work, begin, end, worker, false, false});
+    struct dcrf_chunk chunk = describe(loop, begin, end);
+    chunk.worker = worker;
+    tell(pool, chunk);
     loop->task(loop->context, begin, end, worker);
-    tell(pool, (struct dcrf_chunk){loop->number, loop->work, begin, end, worker, false, true});
+    chunk.is_done = true;
+    tell(pool, chunk);
+}
+
+/* ---- shares --------------------------------------------------------------------------------- */
+
+static void divide_loop(dcrf_pool *pool) {
+    const size_t chunks = (pool->loop.count - 1) / pool->loop.grain + 1;
+    size_t shares = pool->threads < MOST_SHARES ? pool->threads : MOST_SHARES;
+    shares = chunks < shares ? chunks : shares;
+    pool->shares = shares;
+    for (size_t i = 0; i < shares; i++) {
+        /* chunks * i / shares could overflow */
+        const size_t whole = chunks / shares, rest = chunks % shares;
+        atomic_store_explicit(&pool->share[i].next, whole * i + rest * i / shares,
+                              memory_order_relaxed);
+        pool->share[i].end = whole * (i + 1) + rest * (i + 1) / shares;
+    }
+    atomic_store_explicit(&pool->open, UINT64_MAX >> (MOST_SHARES - shares), memory_order_relaxed);
+}
+
+/* The chunks that no thread has taken. */
+static size_t chunks_left(dcrf_pool *pool) {
+    size_t left = 0;
+    for (size_t i = 0; i < pool->shares; i++) {
+        const size_t next = atomic_load_explicit(&pool->share[i].next, memory_order_relaxed);
+        left += next < pool->share[i].end ? pool->share[i].end - next : 0;
+    }
+    return left;
+}
+
+/* Run the chunks left in a share. Returns whether there were any. */
+static bool run_share(dcrf_pool *pool, size_t i, size_t worker) {
+    struct share *share = &pool->share[i];
+    for (bool any = false;; any = true) {
+        const size_t chunk = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+        if (chunk >= share->end)
+            return any;
+        if (chunk + 1 == share->end)
+            atomic_fetch_and_explicit(&pool->open, ~((uint64_t)1 << i), memory_order_relaxed);
+        run_chunk(pool, &pool->loop, chunk * pool->loop.grain, worker);
+    }
 }
 
 /* Run chunks until none are left. Returns whether there were any. */
 static bool run_chunks(dcrf_pool *pool, size_t worker) {
-    for (bool any = false;; any = true) {
-        const size_t begin =
-            atomic_fetch_add_explicit(&pool->next, pool->loop.grain, memory_order_relaxed);
-        if (begin >= pool->loop.count)
-            return any;
-        run_chunk(pool, &pool->loop, begin, worker);
+    const size_t own = worker % pool->shares;
+    bool any = run_share(pool, own, worker);
+    uint64_t open;
+    while ((open = atomic_load_explicit(&pool->open, memory_order_relaxed)) != 0) {
+        const uint64_t after = open >> own << own; /* the next ones, around the circle */
+        any |= run_share(pool, (size_t)__builtin_ctzll(after ? after : open), worker);
     }
+    return any;
 }
+
+/* ---- waking and waiting --------------------------------------------------------------------- */
 
 /* Wake a few sleepers, for the chunks left over when each of `awake` threads has one. */
 static void wake_some(dcrf_pool *pool, size_t awake) {
-    const size_t next = atomic_load_explicit(&pool->next, memory_order_relaxed);
-    const size_t left =
-        next < pool->loop.count ? (pool->loop.count - next - 1) / pool->loop.grain + 1 : 0;
     const size_t sleepers = atomic_load(&pool->sleepers);
-    if (left <= awake || sleepers == 0)
+    const size_t left = sleepers > 0 ? chunks_left(pool) : 0;
+    if (left <= awake)
         return;
     const size_t most = sleepers < WAKES ? sleepers : WAKES;
     dcrf_mutex_lock(&pool->mutex);
@@ -240,7 +304,7 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
 /* Run the chunks of a loop on all threads. */
 static void run_together(dcrf_pool *pool, const struct loop *loop) {
     pool->loop = *loop;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    divide_loop(pool);
     atomic_store_explicit(&pool->door, DOOR_OPEN, memory_order_release);
     atomic_fetch_add(&pool->generation, 1);
     wake_some(pool, 1 + pool->started - atomic_load(&pool->sleepers));
@@ -270,12 +334,15 @@ void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_ta
     struct loop loop = {task, context, count, grain, 0, work};
     if (pool && pool->observer)
         loop.number = pool->observed++;
-    tell(pool, (struct dcrf_chunk){loop.number, work, 0, count, 0, true, false});
+    struct dcrf_chunk whole = describe(&loop, 0, count);
+    whole.is_loop = true;
+    tell(pool, whole);
     if (!pool || pool->started == 0 || count <= grain || pool->owner != dcrf_process_id())
         for (size_t begin = 0; begin < count; begin += grain)
             run_chunk(pool, &loop, begin, 0);
     else
         run_together(pool, &loop);
-    tell(pool, (struct dcrf_chunk){loop.number, work, 0, count, 0, true, true});
+    whole.is_done = true;
+    tell(pool, whole);
     dcrf_restore_denormals(saved_mode);
 }

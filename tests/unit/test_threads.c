@@ -359,6 +359,26 @@ static void all_threads_are_woken_when_there_is_work_for_them(void **state) {
     dcrf_pool_free(&pool);
 }
 
+static void count_strangers(void *user, const struct dcrf_chunk *chunk) {
+    if (!chunk->is_loop && chunk->begin / 3 != chunk->worker)
+        atomic_fetch_add((atomic_size_t *)user, 1);
+}
+
+/* In every loop a thread begins with the same share of the chunks: what it wrote in the loop before
+ * is in its own cache. In a meeting no thread has time for another share. */
+static void threads_begin_with_their_own_share(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(8);
+    atomic_size_t strangers = 0;
+    dcrf_pool_observe(pool, count_strangers, &strangers);
+    for (int i = 0; i < 20; i++) {
+        struct meeting meeting = {.count = 8};
+        dcrf_parallel_for(pool, 24, 3, meet, &meeting);
+    }
+    assert_int_equal(atomic_load(&strangers), 0);
+    dcrf_pool_free(&pool);
+}
+
 struct told {
     atomic_size_t begun, ended, loops, mistakes;
 };
@@ -397,6 +417,7 @@ int main(void) {
         cmocka_unit_test(every_index_once),
         cmocka_unit_test(loops_follow_each_other),
         cmocka_unit_test(all_threads_are_woken_when_there_is_work_for_them),
+        cmocka_unit_test(threads_begin_with_their_own_share),
         cmocka_unit_test(observers_are_told_of_every_chunk),
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(default_is_the_usable_cores),

@@ -14,7 +14,6 @@
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* Vertices per task. */
@@ -27,7 +26,7 @@
  * (minimum). */
 #define LAYER_BYTES ((size_t)1 << 16)
 #define LEAST_BYTES ((size_t)1 << 14)
-/* Maximum number of threads per step. */
+/* Maximum number of lanes per step. */
 #define MOST_LANES 64
 /* Maximum number of passes per sweep; any further ones take another sweep. */
 #define MOST_PASSES DCRF_MAX_CORNERS
@@ -98,57 +97,61 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 struct sweep_part {
     void (*work)(const void *context, size_t begin, size_t end);
     const void *context;
-    size_t begin, end, grain;
+    size_t begin, end, grain, chunks;
 };
 
-/* Each thread has a lane, an equal share of every part, so that it finds in its own cache what it
- * wrote in the previous step. A thread that has finished its share steals chunks from the others.
- */
-struct lane {
-    _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* next chunk, counted over all parts */
-};
-
+/* Chunks are numbered lane by lane: a lane has an equal share of every part, and a thread begins
+ * with the chunks of its own lane (core/threads.c), so that it finds in its own cache what it wrote
+ * in the previous step. */
 struct step {
     const struct sweep_part *parts;
     size_t count;
     size_t lanes;
-    struct lane lane[MOST_LANES];
+    size_t start[MOST_LANES + 1]; /* the number of the first chunk of each lane, and their sum */
 };
 
 /* The first chunk of a lane in a part. */
 static size_t first_chunk(const struct sweep_part *part, size_t lane, size_t lanes) {
-    const size_t chunks = (part->end - part->begin + part->grain - 1) / part->grain;
-    return (chunks * lane + lanes - 1) / lanes;
+    return part->chunks * lane / lanes;
 }
 
-static void run_lane(struct step *step, size_t lane) {
-    size_t before = 0; /* chunks of the parts so far */
-    const struct sweep_part *part = step->parts, *last = part + step->count;
-    for (;;) {
-        const size_t chunk =
-            atomic_fetch_add_explicit(&step->lane[lane].next, 1, memory_order_relaxed);
-        size_t first, count;
-        for (;; part++) {
-            if (part == last)
-                return;
-            first = first_chunk(part, lane, step->lanes);
-            count = first_chunk(part, lane + 1, step->lanes) - first;
-            if (chunk - before < count)
-                break;
-            before += count;
-        }
-        const size_t from = part->begin + (first + chunk - before) * part->grain;
-        const size_t left = part->end - from;
-        part->work(part->context, from, from + (left < part->grain ? left : part->grain));
+static void number_chunks(struct step *step) {
+    for (size_t lane = 0; lane <= step->lanes; lane++) {
+        step->start[lane] = 0;
+        for (size_t i = 0; i < step->count; i++)
+            step->start[lane] += first_chunk(&step->parts[i], lane, step->lanes);
     }
 }
 
-static void run_lanes(void *context, size_t begin, size_t end, size_t worker) {
-    (void)begin;
-    (void)end;
-    struct step *step = context;
-    for (size_t i = 0; i < step->lanes; i++)
-        run_lane(step, (worker + i) % step->lanes);
+static size_t lane_of(const struct step *step, size_t number) {
+    size_t lane = number * step->lanes / step->start[step->lanes]; /* roughly */
+    while (step->start[lane] > number)
+        lane--;
+    while (step->start[lane + 1] <= number)
+        lane++;
+    return lane;
+}
+
+static void run_chunk(const struct step *step, size_t number) {
+    const size_t lane = lane_of(step, number);
+    const struct sweep_part *part = step->parts;
+    size_t left = number - step->start[lane], first;
+    for (;; part++) {
+        first = first_chunk(part, lane, step->lanes);
+        const size_t count = first_chunk(part, lane + 1, step->lanes) - first;
+        if (left < count)
+            break;
+        left -= count;
+    }
+    const size_t begin = part->begin + (first + left) * part->grain;
+    const size_t most = part->end - begin;
+    part->work(part->context, begin, begin + (most < part->grain ? most : part->grain));
+}
+
+static void run_step(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t i = begin; i < end; i++)
+        run_chunk(context, i);
 }
 
 static void run_parts(void *context, size_t begin, size_t end, size_t worker) {
@@ -163,17 +166,15 @@ static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t c
     const size_t threads = dcrf_pool_threads(pool);
     size_t chunks = 0;
     for (size_t i = 0; i < count; i++)
-        chunks += first_chunk(&parts[i], 1, 1);
+        chunks += parts[i].chunks;
     if (threads == 1 || chunks <= 1) {
         dcrf_parallel_for(pool, count, count + 1, run_parts, (void *)parts);
         return;
     }
     struct step step = {.parts = parts, .count = count};
     step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
-    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* wake no idle threads */
-    for (size_t i = 0; i < step.lanes; i++)
-        atomic_init(&step.lane[i].next, 0);
-    dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);
+    number_chunks(&step);
+    dcrf_parallel_for(pool, chunks, 1, run_step, &step);
 }
 
 static void blur_range(const void *context, size_t begin, size_t end) {
@@ -187,6 +188,7 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     const size_t layer_count = (layers->count + joined - 1) / joined;
     const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
+    const size_t grain = least > GRAIN ? least : GRAIN;
     for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
         struct sweep_part parts[MOST_PASSES];
         size_t part_count = 0;
@@ -195,12 +197,14 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
             if (layer >= layer_count)
                 continue;
             const size_t first = layer * joined, last = first + joined;
-            parts[part_count++] = (struct sweep_part){
-                .work = blur_range,
-                .context = &pass[j],
-                .begin = layers->first[first],
-                .end = layers->first[last < layers->count ? last : layers->count],
-                .grain = least > GRAIN ? least : GRAIN};
+            const size_t begin = layers->first[first];
+            const size_t end = layers->first[last < layers->count ? last : layers->count];
+            parts[part_count++] = (struct sweep_part){.work = blur_range,
+                                                      .context = &pass[j],
+                                                      .begin = begin,
+                                                      .end = end,
+                                                      .grain = grain,
+                                                      .chunks = (end - begin + grain - 1) / grain};
         }
         sweep_step(pool, parts, part_count);
     }
