@@ -12,8 +12,6 @@
 
 /* Larger compatibilities are rejected, so that messages do not overflow. */
 #define LARGEST_COMPATIBILITY 1e15f
-/* The original adds this to row sums. */
-#define ROW_SUM_FLOOR 1e-20f
 
 dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t labels,
                               dcrf_error *error) {
@@ -33,6 +31,8 @@ dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t
     crf->grid = *grid;
     crf->variables = variables;
     crf->labels = labels;
+    crf->methods = &dcrf_densecrf_host;
+    crf->device = (struct dcrf_device){.name = "cpu"};
     crf->message_error = DCRF_DENSECRF_MESSAGE_ERROR;
     if (!dcrf_multiply(variables, sizeof *crf->unary, &plane_bytes) ||
         !dcrf_multiply(labels, plane_bytes, &plane_bytes) || !dcrf_densecrf_order_new(crf)) {
@@ -53,12 +53,10 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
     if (!crf_pointer || !*crf_pointer)
         return;
     dcrf_densecrf *crf = *crf_pointer;
-    if (crf->on_device)
-        crf->device.backend->compat->free(crf->on_device);
+    crf->methods->leave(crf);
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
-    dcrf_release(crf->unary);
     dcrf_release(crf->order);
     dcrf_release(crf->segment);
     dcrf_release(crf->band_segment);
@@ -79,7 +77,7 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 }
 
 const char *dcrf_densecrf_device(const dcrf_densecrf *crf) {
-    return crf && crf->on_device ? crf->device.name : "cpu";
+    return crf ? crf->device.name : "cpu";
 }
 
 dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspace,
@@ -89,8 +87,7 @@ dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspa
     if (crf->term_count > 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the model has kernels, which stay where they are");
-    const dcrf_status status =
-        crf->on_device ? dcrf_densecrf_move_to_host(crf, workspace, error) : DCRF_OK;
+    const dcrf_status status = dcrf_densecrf_move_to_host(crf, workspace, error);
     return status < 0 ? status : dcrf_densecrf_move_to_device(crf, workspace, error);
 }
 
@@ -174,14 +171,9 @@ bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, f
     return order_planes(crf, &all, unary);
 }
 
-static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
-    ptrdiff_t step = sizeof(float);
-    for (size_t axis = 0; axis < grid->axes; axis++) {
-        if (view->stride[axis] != step && grid->size[axis] > 1)
-            return false;
-        step *= (ptrdiff_t)grid->size[axis];
-    }
-    return view->type == DCRF_F32;
+/* Is every plane contiguous? */
+static bool has_planes(const dcrf_view *view, const dcrf_grid *grid) {
+    return view->type == DCRF_F32 && dcrf_densecrf_is_packed(view, grid, sizeof(float));
 }
 
 dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
@@ -194,13 +186,12 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the unary array has %zu channels, but there are %zu labels",
                          energies->channels, crf->labels);
-    /* If the device finds a value that is not finite, the code below reports it. */
-    if (crf->on_device && is_contiguous(energies, &crf->grid) &&
+    /* If a value is found that is not finite, the code below reports it. */
+    if (crf->methods->copy_planes && has_planes(energies, &crf->grid) &&
         energies->channel_stride == (ptrdiff_t)(crf->variables * sizeof(float))) {
-        const dcrf_status on_device =
-            dcrf_densecrf_unary_on_device(crf, energies->data, false, error);
-        if (on_device != DCRF_ERROR_NOT_FINITE)
-            return on_device;
+        const dcrf_status copied = crf->methods->copy_planes(crf, energies->data, error);
+        if (copied != DCRF_ERROR_NOT_FINITE)
+            return copied;
     }
     float *unary = dcrf_allocate(dcrf_densecrf_unary_floats(crf), sizeof *unary);
     float *picture = dcrf_allocate(crf->variables, sizeof *picture);
@@ -208,7 +199,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
     dcrf_status status = DCRF_OK;
     if (!unary || !picture)
         status = dcrf_fail_memory(error, "the unary energies");
-    else if (!is_contiguous(energies, &crf->grid) || !order_planes(crf, &all, unary))
+    else if (!has_planes(energies, &crf->grid) || !order_planes(crf, &all, unary))
         for (size_t i = 0; i < crf->labels && status == DCRF_OK; i++) {
             const struct planes one = {(const char *)picture, 0, i, 1};
             char what[64];
@@ -224,15 +215,10 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
                 order_planes(crf, &one, unary);
         }
     dcrf_release(picture);
-    if (status == DCRF_OK && crf->on_device)
-        status = dcrf_densecrf_unary_on_device(crf, unary, true, error);
-    if (status < 0 || crf->on_device) {
-        dcrf_release(unary);
-        return status;
-    }
-    dcrf_release(crf->unary);
-    crf->unary = unary;
-    return DCRF_OK;
+    if (status == DCRF_OK)
+        return crf->methods->take_unary(crf, unary, error);
+    dcrf_release(unary);
+    return status;
 }
 
 /* ---- compatibilities ------------------------------------------------------------------------ */
@@ -295,8 +281,7 @@ dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
     const dcrf_compatibility old = term->compatibility;
     term->mu = mu;
     term->compatibility = compatibility;
-    if (crf->on_device)
-        status = dcrf_densecrf_kernels_on_device(crf, crf->terms, crf->term_count, error);
+    status = crf->methods->set_kernels(crf, crf->terms, crf->term_count, error);
     if (status < 0) {
         term->mu = old_mu;
         term->compatibility = old;
@@ -317,211 +302,7 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
     return DCRF_OK;
 }
 
-/* ---- kernels -------------------------------------------------------------------------------- */
-
-/* Floats of the rows used to measure row sums: as few as possible. */
-static size_t row_sums_width(const struct dcrf_densecrf_term *term) {
-    return dcrf_densecrf_has_short_rows(term) ? 2 : DCRF_NARROW_LANES;
-}
-
-static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *pool) {
-    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), row_sums_width(term),
-                                      dcrf_pool_threads(pool));
-}
-
-/* sums = gain K 1, with scratch memory of row_sums_floats. */
-static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *scratch,
-                            float *sums, dcrf_error *error) {
-    const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-    const size_t n = lattice->base.variables, width = row_sums_width(term);
-    const float ones[DCRF_NARROW_LANES] = {1, 1, 1, 1};
-    float *rows = dcrf_allocate(n, width * sizeof *rows);
-    if (!rows || !scratch) {
-        dcrf_release(rows);
-        return dcrf_fail_memory(error, "the row sums of a kernel");
-    }
-    dcrf_lattice_filter(
-        &(struct dcrf_lattice_filter){.lattice = lattice,
-                                      .pool = pool,
-                                      .width = width,
-                                      .in = ones, /* every variable reads the same row */
-                                      .out = rows,
-                                      .out_stride = width,
-                                      .factor = term->gain,
-                                      .scratch = scratch});
-    for (size_t a = 0; a < n; a++)
-        sums[a] = rows[a * width];
-    dcrf_release(rows);
-    return DCRF_OK;
-}
-
-static float largest_of(const float *sums, size_t count) {
-    float largest = 0;
-    for (size_t a = 0; a < count; a++)
-        largest = sums[a] > largest ? sums[a] : largest;
-    return largest;
-}
-
-dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
-                                  dcrf_error *error) {
-    const size_t n = dcrf_densecrf_lattice(term)->base.variables;
-    *row_sum = term->row_sum;
-    if (*row_sum > 0)
-        return DCRF_OK;
-    float *sums = dcrf_allocate(n, sizeof *sums);
-    float *scratch = dcrf_allocate(row_sums_floats(term, pool), sizeof *scratch);
-    dcrf_status status = DCRF_OK;
-    if (!sums)
-        status = dcrf_fail_memory(error, "the row sums of a kernel");
-    if (status == DCRF_OK)
-        status = row_sums(term, pool, scratch, sums, error);
-    if (status == DCRF_OK)
-        term->row_sum = *row_sum = largest_of(sums, n);
-    dcrf_release(sums);
-    dcrf_release(scratch);
-    return status;
-}
-
-struct inversion {
-    float *sums;
-    bool is_symmetric;
-};
-
-static void invert_sums(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct inversion *inversion = context;
-    float *sums = inversion->sums;
-    if (inversion->is_symmetric)
-        for (size_t a = begin; a < end; a++)
-            sums[a] = 1 / sqrtf(sums[a] + ROW_SUM_FLOOR);
-    else
-        for (size_t a = begin; a < end; a++)
-            sums[a] = 1 / (sums[a] + ROW_SUM_FLOOR);
-}
-
-static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
-                             dcrf_densecrf_normalization normalization, size_t labels,
-                             dcrf_error *error) {
-    struct dcrf_lattice *lattice = (struct dcrf_lattice *)term->op;
-    const size_t n = lattice->base.variables;
-    float *sums = dcrf_allocate(n, sizeof *sums);
-    if (!sums)
-        return dcrf_fail_memory(error, "the normalization of a kernel");
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    /* Inference with rows this short uses the same memory for its lattices. */
-    const bool is_shared = labels <= DCRF_NARROW_LANES;
-    float *scratch = is_shared ? dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                                                     row_sums_floats(term, pool), sizeof *scratch)
-                               : dcrf_allocate(row_sums_floats(term, pool), sizeof *scratch);
-    dcrf_status status = row_sums(term, pool, scratch, sums, error);
-    if (!is_shared)
-        dcrf_release(scratch);
-    if (status == DCRF_OK && normalization == DCRF_DENSECRF_NONE)
-        term->row_sum = largest_of(sums, n);
-    if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
-        struct inversion inversion = {sums, normalization == DCRF_DENSECRF_SYMMETRIC};
-        dcrf_parallel_for(pool, n, 8 * DCRF_DENSECRF_GRAIN, invert_sums, &inversion);
-        status =
-            dcrf_lattice_scale(lattice, pool, normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
-                               normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);
-    }
-    dcrf_release(sums);
-    return status;
-}
-
-/* The channels of a bilateral kernel if they are contiguous bytes, as images are: these need
- * neither be copied nor checked. */
-static const uint8_t *bytes_of(const dcrf_densecrf *crf, const dcrf_kernel *kernel) {
-    const dcrf_view *view = &kernel->channels;
-    if (kernel->kind != DCRF_KERNEL_BILATERAL || view->type != DCRF_U8 || view->channel_stride != 1)
-        return NULL;
-    ptrdiff_t step = (ptrdiff_t)view->channels;
-    for (size_t axis = 0; axis < crf->grid.axes; axis++) {
-        if (view->stride[axis] != step && crf->grid.size[axis] > 1)
-            return NULL;
-        step *= (ptrdiff_t)crf->grid.size[axis];
-    }
-    return view->data;
-}
-
-/* Features as the original computes them: coordinates and channels in single precision, divided by
- * sigmas in single precision. Only if that is reproduced exactly do points on the borders of
- * simplices fall into the same simplices. */
-dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
-                                   const dcrf_kernel *kernel, bool is_given, dcrf_error *error) {
-    dcrf_kernel checked = *kernel;
-    checked.weight = 1; /* neither is used, but both must pass the check */
-    checked.normalization = DCRF_NORMALIZE_NONE;
-    for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
-        if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
-            checked.channel_sigma[c] = 1; /* divided below */
-    const uint8_t *bytes = is_given ? NULL : bytes_of(crf, kernel);
-    const dcrf_status status = is_given || bytes
-                                   ? dcrf_features_describe(features, &crf->grid, &checked, error)
-                                   : dcrf_features_new(features, &crf->grid, &checked, error);
-    if (status < 0)
-        return status;
-    features->bytes = bytes;
-    if (features->given)
-        features->given = is_given ? &kernel->channels : NULL;
-    features->order = crf->order;
-    if (features->axes == 0)
-        return DCRF_OK;
-    features->is_single = true;
-    for (size_t i = 0; i < features->dimension; i++)
-        features->divisor[i] =
-            (float)(i < features->axes ? kernel->sigma[i]
-                                       : kernel->channel_sigma[i - features->axes]);
-    return DCRF_OK;
-}
-
-dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                dcrf_workspace *workspace, const dcrf_kernel *kernel,
-                                dcrf_densecrf_normalization normalization, dcrf_error *error) {
-    struct dcrf_features features;
-    dcrf_status status = dcrf_densecrf_features(&features, crf, kernel, false, error);
-    if (status < 0)
-        return status;
-    const size_t row = dcrf_padded(crf->labels);
-    const struct dcrf_refinement single = {.rounds = 1,
-                                           .is_single = true,
-                                           .has_origin = dcrf_densecrf_has_origin(crf),
-                                           .runs = &dcrf_lattice_by_runs,
-                                           .row_floats =
-                                               row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
-                                           .band_variables = crf->band};
-    status = dcrf_lattice_new_refined(&term->op, &features, single, workspace, error);
-    dcrf_features_clear(&features);
-    if (status < 0)
-        return status;
-    term->gain = (float)(1 / (1 + ldexp(1, -(int)features.dimension)));
-    return normalize(term, workspace, normalization, crf->labels, error);
-}
-
-/* Build the last of `terms` where the model is; if the device does not support it, build it on the
- * host and move the model there. The model changes only if everything succeeds. */
-static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *terms,
-                         dcrf_workspace *workspace, const dcrf_kernel *kernel,
-                         dcrf_densecrf_normalization normalization, dcrf_error *error) {
-    struct dcrf_densecrf_term *term = &terms[crf->term_count];
-    if (crf->on_device) {
-        const dcrf_status status =
-            dcrf_densecrf_build_on_device(crf, term, kernel, normalization, error);
-        if (status == DCRF_OK)
-            return dcrf_densecrf_kernels_on_device(crf, terms, crf->term_count + 1, error);
-        if (status != DCRF_ERROR_UNSUPPORTED)
-            return status;
-        dcrf_release(term->channels);
-        term->channels = NULL;
-    }
-    dcrf_status status = dcrf_densecrf_build(crf, term, workspace, kernel, normalization, error);
-    if (status == DCRF_OK && crf->on_device) {
-        status = dcrf_densecrf_move_to_host(crf, workspace, error);
-        if (status == DCRF_OK && crf->term_count > 0)
-            memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
-    }
-    return status;
-}
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                      const dcrf_kernel *kernel,
@@ -541,15 +322,17 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
     struct dcrf_densecrf_term *terms = dcrf_allocate_zero(crf->term_count + 1, sizeof *terms);
     if (!terms)
         return dcrf_fail_memory(error, "a kernel");
-    if (crf->term_count > 0)
-        memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
     struct dcrf_densecrf_term *term = &terms[crf->term_count];
     term->compatibility = compatibility;
     dcrf_status status = copy_compatibility(crf, compatibility, values, &term->mu, error);
-    if (status == DCRF_OK && crf->term_count == 0 && !crf->on_device)
+    if (status == DCRF_OK && crf->term_count == 0)
         status = dcrf_densecrf_move_to_device(crf, workspace, error);
     if (status == DCRF_OK)
-        status = build(crf, terms, workspace, kernel, normalization, error);
+        status = crf->methods->build(crf, term, workspace, kernel, normalization, error);
+    if (crf->term_count > 0) /* building may have moved them */
+        memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
+    if (status == DCRF_OK)
+        status = crf->methods->set_kernels(crf, terms, crf->term_count + 1, error);
     if (status < 0) {
         term_clear(term);
         dcrf_release(terms);
@@ -559,4 +342,42 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
     crf->terms = terms;
     crf->term_count++;
     return DCRF_OK;
+}
+
+/* ---- inference ------------------------------------------------------------------------------ */
+
+dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                size_t iterations, float *q, dcrf_progress_callback progress,
+                                void *progress_user, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    const struct dcrf_densecrf_run run = {.updates = iterations,
+                                          .to = q,
+                                          .start_s = dcrf_time_s(),
+                                          .progress = progress,
+                                          .user = progress_user};
+    return crf->methods->run(crf, workspace, &run, error);
+}
+
+dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
+                                dcrf_error *error) {
+    return dcrf_densecrf_infer(crf, workspace, 0, q, NULL, NULL, error);
+}
+
+dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
+                               dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    const struct dcrf_densecrf_run run = {.from = q, .updates = 1, .to = q};
+    return crf->methods->run(crf, workspace, &run, error);
+}
+
+dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                     const float *q, double *divergence, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    return crf->methods->divergence(crf, workspace, q, divergence, error);
 }

@@ -1,11 +1,12 @@
 /* The compatible mean field: declarations shared by its files.
  *
- *   densecrf.c     the object: unary energies, kernels, compatibilities
+ *   densecrf.c     the object: unary energies, kernels, compatibilities; checks of every call
+ *   host.c         kernels on the host
  *   order.c        the order of the variables
  *   active.c       which labels are filtered, and their rows
  *   spread.c       rows on the lattices, from one update to the next
  *   rings.c        messages from large lattices, which have no such rows
- *   update.c       the update, and the public functions that run updates
+ *   update.c       the update
  *   divergence.c   the objective
  *   device.c       all of this on a device
  *
@@ -69,24 +70,60 @@ struct dcrf_densecrf {
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
+    const struct dcrf_densecrf_methods *methods; /* of the host or the device */
     /* On a device: `on_device` holds the unary energies, the compatibilities and Q, and keeps the
      * device open. */
     dcrf_backend_compat *on_device; /* NULL: the model is on the host */
-    struct dcrf_device device;      /* valid if on_device is set */
+    struct dcrf_device device;      /* on the host: a name only */
 };
+
+/* Updates of planes: label i of variable a at i * variables + a. */
+struct dcrf_densecrf_run {
+    const float *from; /* NULL: softmax(-unary) */
+    size_t updates;
+    float *to; /* may be `from` */
+    double start_s;
+    dcrf_progress_callback progress; /* may be NULL */
+    void *user;
+};
+
+/* Where a model lives: the host, or a device. The arguments have been checked. */
+struct dcrf_densecrf_methods {
+    /* Copy contiguous planes of energies; DCRF_ERROR_NOT_FINITE changes nothing. NULL: they are
+     * ordered first, for take_unary. */
+    dcrf_status (*copy_planes)(const dcrf_densecrf *crf, const float *planes, dcrf_error *error);
+    /* Energies in the order of the places, which are released or belong to the model afterwards. */
+    dcrf_status (*take_unary)(dcrf_densecrf *crf, float *unary, dcrf_error *error);
+    /* Make a new term's operator, without adding the term to the model. Can move the model to
+     * the host. */
+    dcrf_status (*build)(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                         dcrf_workspace *workspace, const dcrf_kernel *kernel,
+                         dcrf_densecrf_normalization normalization, dcrf_error *error);
+    /* Use these terms from now on. */
+    dcrf_status (*set_kernels)(const dcrf_densecrf *crf, const struct dcrf_densecrf_term *terms,
+                               size_t count, dcrf_error *error);
+    dcrf_status (*run)(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                       const struct dcrf_densecrf_run *run, dcrf_error *error);
+    dcrf_status (*divergence)(const dcrf_densecrf *crf, dcrf_workspace *workspace, const float *q,
+                              double *divergence, dcrf_error *error);
+    /* Release what is held for the model there. */
+    void (*leave)(dcrf_densecrf *crf);
+};
+extern const struct dcrf_densecrf_methods dcrf_densecrf_host;
 
 /* The largest entry of gain K 1, measured on first use. */
 dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
                                   dcrf_error *error);
 
-/* What a progress callback receives. */
-static inline dcrf_moment dcrf_densecrf_moment(double start_s, size_t iteration) {
-    return (dcrf_moment){.time_s = dcrf_time_s() - start_s,
-                         .iteration = iteration,
-                         .objective = (double)NAN,
-                         .energy = (double)NAN,
-                         .best_energy = (double)NAN,
-                         .lower_bound = (double)NAN};
+/* Tell the progress callback, if any. */
+static inline bool dcrf_densecrf_is_cancelled(const struct dcrf_densecrf_run *run, size_t updates) {
+    const dcrf_moment moment = {.time_s = dcrf_time_s() - run->start_s,
+                                .iteration = updates,
+                                .objective = (double)NAN,
+                                .energy = (double)NAN,
+                                .best_energy = (double)NAN,
+                                .lower_bound = (double)NAN};
+    return run->progress && run->progress(run->user, &moment) != 0;
 }
 
 /* Unary energies are clipped to this: the probability is zero either way, and -unary - message must
@@ -111,13 +148,26 @@ static inline size_t dcrf_densecrf_unary_floats(const dcrf_densecrf *crf) {
 }
 
 /* dcrf_densecrf_features: the features as the original computes them, to be cleared by the caller;
- * `is_given`: the channels are read in place, see model/kernel.h. dcrf_densecrf_build: the kernel
- * on the host. */
+ * `is_given`: the channels are read in place, see model/kernel.h. */
 dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
                                    const dcrf_kernel *kernel, bool is_given, dcrf_error *error);
-dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                dcrf_workspace *workspace, const dcrf_kernel *kernel,
-                                dcrf_densecrf_normalization normalization, dcrf_error *error);
+
+/* Are the variables `step` bytes apart, without gaps? */
+static inline bool dcrf_densecrf_is_packed(const dcrf_view *view, const dcrf_grid *grid,
+                                           size_t step) {
+    bool is_packed = true;
+    for (size_t axis = 0; axis < grid->axes; axis++) {
+        is_packed = is_packed && (grid->size[axis] == 1 || view->stride[axis] == (ptrdiff_t)step);
+        step *= grid->size[axis];
+    }
+    return is_packed;
+}
+
+/* Bytes, interleaved without gaps? */
+static inline bool dcrf_densecrf_are_bytes(const dcrf_view *view, const dcrf_grid *grid) {
+    return view->type == DCRF_U8 && (view->channels == 1 || view->channel_stride == 1) &&
+           dcrf_densecrf_is_packed(view, grid, view->channels);
+}
 
 /* Copy planes of finite energies to the order of the places; false if one must be clipped. */
 bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary);
@@ -290,36 +340,23 @@ void dcrf_densecrf_add_message(const struct dcrf_field *field,
                                const struct dcrf_densecrf_term *term, const float *filtered,
                                size_t step, size_t at, size_t width, float *message, size_t rows);
 
+/* ---- update.c, divergence.c ----------------------------------------------------------------- */
+
+/* Entries of dcrf_densecrf_host. */
+dcrf_status dcrf_densecrf_run(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                              const struct dcrf_densecrf_run *run, dcrf_error *error);
+dcrf_status dcrf_densecrf_find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                          const float *q, double *divergence, dcrf_error *error);
+
 /* ---- device.c ------------------------------------------------------------------------------- */
 
-/* Move a model without kernels to the device of a workspace, if it has one that supports the
- * model. */
+/* Move a model without kernels to the device of a workspace, if it has one that supports the model;
+ * and move a model to the host, rebuilding all kernels there. A model that is already there
+ * stays. */
 dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspace *workspace,
                                          dcrf_error *error);
-
-/* Build a kernel on the model's device; DCRF_ERROR_UNSUPPORTED if the device does not support
- * it. */
-dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                          const dcrf_kernel *kernel,
-                                          dcrf_densecrf_normalization normalization,
-                                          dcrf_error *error);
-
-/* Move the model to the host, rebuilding all kernels there. */
 dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                        dcrf_error *error);
-
-/* Send the device the unary energies, in the order of the places or as planes, and the kernels with
- * their compatibilities. */
-dcrf_status dcrf_densecrf_unary_on_device(const dcrf_densecrf *crf, const float *unary,
-                                          bool is_ordered, dcrf_error *error);
-dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
-                                            const struct dcrf_densecrf_term *terms, size_t count,
-                                            dcrf_error *error);
-
-/* Run updates on the device, starting from `from` (NULL: softmax(-unary)). */
-dcrf_status dcrf_densecrf_run_on_device(const dcrf_densecrf *crf, const float *from, size_t updates,
-                                        float *q, dcrf_progress_callback progress,
-                                        void *progress_user, dcrf_error *error);
 
 /* ---- inside spread.c and update.c ----------------------------------------------------------- */
 

@@ -16,19 +16,35 @@
 
 /* ---- coming and going ----------------------------------------------------------------------- */
 
-dcrf_status dcrf_densecrf_unary_on_device(const dcrf_densecrf *crf, const float *unary,
-                                          bool is_ordered, dcrf_error *error) {
-    const struct dcrf_backend_places places = {.numbers = unary,
-                                               .lanes = is_ordered ? DCRF_LANES : crf->variables,
-                                               .order = is_ordered ? crf->order : NULL};
+static const struct dcrf_densecrf_methods device_methods;
+
+static dcrf_status set_unary(const dcrf_densecrf *crf, const float *numbers, size_t lanes,
+                             const uint32_t *order, dcrf_error *error) {
+    const struct dcrf_backend_places places = {numbers, lanes, order};
     return crf->device.backend->compat->set_unary(crf->on_device, &places,
                                                   DCRF_DENSECRF_LARGEST_UNARY, error);
+}
+
+static dcrf_status copy_planes(const dcrf_densecrf *crf, const float *planes, dcrf_error *error) {
+    return set_unary(crf, planes, crf->variables, NULL, error);
+}
+
+static dcrf_status take_unary(dcrf_densecrf *crf, float *unary, dcrf_error *error) {
+    const dcrf_status status = set_unary(crf, unary, DCRF_LANES, crf->order, error);
+    dcrf_release(unary);
+    return status;
+}
+
+static void leave(dcrf_densecrf *crf) {
+    crf->device.backend->compat->free(crf->on_device);
+    crf->on_device = NULL;
+    crf->device = (struct dcrf_device){.name = "cpu"};
 }
 
 dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspace *workspace,
                                          dcrf_error *error) {
     const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    if (!device || crf->labels > DCRF_BACKEND_MOST_LABELS)
+    if (crf->on_device || !device || crf->labels > DCRF_BACKEND_MOST_LABELS)
         return DCRF_OK;
     dcrf_status status = device->backend->compat->make(&crf->on_device, device->opened,
                                                        crf->variables, crf->labels, error);
@@ -36,14 +52,13 @@ dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspac
         return status;
     crf->device = *device;
     if (crf->unary)
-        status = dcrf_densecrf_unary_on_device(crf, crf->unary, true, error);
+        status = set_unary(crf, crf->unary, DCRF_LANES, crf->order, error);
     if (status < 0) {
-        device->backend->compat->free(crf->on_device);
-        crf->on_device = NULL;
+        leave(crf);
         return status;
     }
-    dcrf_release(crf->unary);
-    crf->unary = NULL;
+    crf->methods->leave(crf);
+    crf->methods = &device_methods;
     return DCRF_OK;
 }
 
@@ -64,17 +79,19 @@ static dcrf_status fetch_unary(const dcrf_densecrf *crf, float **unary, dcrf_err
 
 dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                        dcrf_error *error) {
+    if (!crf->on_device)
+        return DCRF_OK;
     struct dcrf_densecrf_term *made = dcrf_allocate_zero(crf->term_count + 1, sizeof *made);
     if (!made)
         return dcrf_fail_memory(error, "a kernel");
     float *unary;
     dcrf_status status = fetch_unary(crf, &unary, error);
     for (size_t m = 0; m < crf->term_count && status == DCRF_OK; m++)
-        status = dcrf_densecrf_build(crf, &made[m], workspace, &crf->terms[m].kernel,
-                                     crf->terms[m].normalization, error);
+        status = dcrf_densecrf_host.build(crf, &made[m], workspace, &crf->terms[m].kernel,
+                                          crf->terms[m].normalization, error);
     if (status == DCRF_OK) {
-        crf->device.backend->compat->free(crf->on_device);
-        crf->on_device = NULL;
+        leave(crf);
+        crf->methods = &dcrf_densecrf_host;
         crf->unary = unary;
         unary = NULL;
     }
@@ -98,13 +115,6 @@ dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *works
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-static bool is_packed(const dcrf_view *view, const dcrf_view *packed, const dcrf_grid *grid) {
-    bool is_same = view->channels == 1 || view->channel_stride == packed->channel_stride;
-    for (size_t axis = 0; axis < grid->axes; axis++)
-        is_same = is_same && (grid->size[axis] == 1 || view->stride[axis] == packed->stride[axis]);
-    return is_same;
-}
-
 /* Give the kernel its own copy of its channels: contiguous bytes of an image unchanged, everything
  * else checked and converted to double. */
 static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kernel *kernel,
@@ -116,10 +126,7 @@ static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kern
     dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
-    dcrf_view copy = dcrf_view_interleaved(NULL, DCRF_U8, grid, view->channels);
-    const bool are_bytes = view->type == DCRF_U8 && is_packed(view, &copy, grid);
-    if (!are_bytes)
-        copy = dcrf_view_interleaved(NULL, DCRF_F64, grid, view->channels);
+    const bool are_bytes = dcrf_densecrf_are_bytes(view, grid);
     *channels =
         dcrf_allocate(features->variables, view->channels * (are_bytes ? 1 : sizeof(double)));
     if (!*channels)
@@ -129,15 +136,14 @@ static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kern
     else
         status =
             dcrf_view_copy_double(view, grid, what, features->channel_factor, *channels, error);
-    copy.data = *channels;
-    kernel->channels = copy;
+    kernel->channels =
+        dcrf_view_interleaved(*channels, are_bytes ? DCRF_U8 : DCRF_F64, grid, view->channels);
     return status;
 }
 
-dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                          const dcrf_kernel *kernel,
-                                          dcrf_densecrf_normalization normalization,
-                                          dcrf_error *error) {
+static dcrf_status build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                               const dcrf_kernel *kernel, dcrf_densecrf_normalization normalization,
+                               dcrf_error *error) {
     struct dcrf_features features;
     term->kernel = *kernel;
     term->normalization = normalization;
@@ -150,6 +156,19 @@ dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_
                                                            dcrf_densecrf_has_origin(crf),
                                                            normalization, error);
     return status;
+}
+
+/* If the device does not support the kernel, build it on the host and move the model there. */
+static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                         dcrf_workspace *workspace, const dcrf_kernel *kernel,
+                         dcrf_densecrf_normalization normalization, dcrf_error *error) {
+    dcrf_status status = build_there(crf, term, kernel, normalization, error);
+    if (status != DCRF_ERROR_UNSUPPORTED)
+        return status;
+    dcrf_release(term->channels);
+    term->channels = NULL;
+    status = dcrf_densecrf_host.build(crf, term, workspace, kernel, normalization, error);
+    return status < 0 ? status : dcrf_densecrf_move_to_host(crf, workspace, error);
 }
 
 /* The kernels as groups of the backend, whose field is the message: one group of all scalar terms,
@@ -181,16 +200,12 @@ static void fill_matrix(const struct dcrf_densecrf_term *term, size_t labels, fl
     }
 }
 
-static bool is_scalar(const struct dcrf_densecrf_term *term) {
-    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
-}
-
 static bool groups_fill(struct groups *groups, const struct dcrf_densecrf_term *terms, size_t count,
                         size_t labels) {
     const size_t matrix = labels * labels;
     size_t scalars = 0, used = 0;
     for (size_t m = 0; m < count; m++)
-        scalars += is_scalar(&terms[m]);
+        scalars += dcrf_densecrf_is_scalar(&terms[m]);
     groups->group = dcrf_allocate_zero(count, sizeof *groups->group);
     groups->operators = dcrf_allocate(count, sizeof *groups->operators);
     groups->weights = dcrf_allocate(count, sizeof *groups->weights);
@@ -204,10 +219,10 @@ static bool groups_fill(struct groups *groups, const struct dcrf_densecrf_term *
     for (size_t pass = 0; pass < 2; pass++) /* the scalars first */
         for (size_t m = 0; m < count; m++) {
             const struct dcrf_densecrf_term *term = &terms[m];
-            if (is_scalar(term) != (pass == 0))
+            if (dcrf_densecrf_is_scalar(term) != (pass == 0))
                 continue;
             groups->operators[used] = term->op;
-            groups->weights[used] = is_scalar(term) ? (double)term->mu[0] : 1;
+            groups->weights[used] = dcrf_densecrf_is_scalar(term) ? (double)term->mu[0] : 1;
             if (pass == 1 || used == 0) {
                 struct dcrf_backend_group *group = &groups->group[groups->count];
                 group->operators = groups->operators + used;
@@ -224,9 +239,8 @@ static bool groups_fill(struct groups *groups, const struct dcrf_densecrf_term *
     return true;
 }
 
-dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
-                                            const struct dcrf_densecrf_term *terms, size_t count,
-                                            dcrf_error *error) {
+static dcrf_status set_kernels(const dcrf_densecrf *crf, const struct dcrf_densecrf_term *terms,
+                               size_t count, dcrf_error *error) {
     struct groups groups = {0};
     dcrf_status status;
     if (groups_fill(&groups, terms, count, crf->labels))
@@ -240,26 +254,32 @@ dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
 
 /* ---- inference ------------------------------------------------------------------------------ */
 
-struct telling {
-    dcrf_progress_callback progress;
-    void *user;
-    double start_s;
-};
-
 static int tell(void *user, size_t updates) {
-    const struct telling *telling = user;
-    const dcrf_moment moment = dcrf_densecrf_moment(telling->start_s, updates);
-    return telling->progress(telling->user, &moment);
+    return dcrf_densecrf_is_cancelled(user, updates);
 }
 
-dcrf_status dcrf_densecrf_run_on_device(const dcrf_densecrf *crf, const float *from, size_t updates,
-                                        float *q, dcrf_progress_callback progress,
-                                        void *progress_user, dcrf_error *error) {
-    struct telling telling = {progress, progress_user, dcrf_time_s()};
-    const struct dcrf_backend_compat_run run = {.from = from,
-                                                .updates = updates,
-                                                .to = q,
-                                                .after = progress ? tell : NULL,
-                                                .user = &telling};
-    return crf->device.backend->compat->run(crf->on_device, &run, error);
+static dcrf_status run_there(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                             const struct dcrf_densecrf_run *run, dcrf_error *error) {
+    (void)workspace;
+    struct dcrf_densecrf_run told = *run;
+    const struct dcrf_backend_compat_run there = {.from = run->from,
+                                                  .updates = run->updates,
+                                                  .to = run->to,
+                                                  .after = run->progress ? tell : NULL,
+                                                  .user = &told};
+    return crf->device.backend->compat->run(crf->on_device, &there, error);
 }
+
+static dcrf_status find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                   const float *q, double *divergence, dcrf_error *error) {
+    (void)workspace;
+    return crf->device.backend->compat->divergence(crf->on_device, q, divergence, error);
+}
+
+static const struct dcrf_densecrf_methods device_methods = {.copy_planes = copy_planes,
+                                                            .take_unary = take_unary,
+                                                            .build = build,
+                                                            .set_kernels = set_kernels,
+                                                            .run = run_there,
+                                                            .divergence = find_divergence,
+                                                            .leave = leave};

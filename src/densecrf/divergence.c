@@ -78,13 +78,8 @@ static double message_part(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                     const float *q, double *divergence, dcrf_error *error) {
-    if (!crf || !workspace || !q)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    DCRF_ENTER(workspace, error);
-    if (crf->on_device)
-        return crf->device.backend->compat->divergence(crf->on_device, q, divergence, error);
+dcrf_status dcrf_densecrf_find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                          const float *q, double *divergence, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = crf->variables;
     const size_t most = crf->labels < DCRF_LANES ? crf->labels : DCRF_LANES;

@@ -340,18 +340,10 @@ static dcrf_status adapt(struct update *update, dcrf_error *error) {
     return dcrf_field_adapt(update->field, error);
 }
 
-/* ---- the public calls ----------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------------------------- */
 
-dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                size_t iterations, float *q, dcrf_progress_callback progress,
-                                void *progress_user, dcrf_error *error) {
-    if (!crf || !workspace || !q)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    DCRF_ENTER(workspace, error);
-    if (crf->on_device)
-        return dcrf_densecrf_run_on_device(crf, NULL, iterations, q, progress, progress_user,
-                                           error);
-    const double start_s = dcrf_time_s();
+dcrf_status dcrf_densecrf_run(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                              const struct dcrf_densecrf_run *run, dcrf_error *error) {
     struct dcrf_field *field;
     struct update update;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
@@ -359,48 +351,20 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         return status;
     status = update_init(&update, field, workspace, error);
     if (status == DCRF_OK)
-        status = start(&update, error);
-    for (size_t i = 0; i < iterations && status == DCRF_OK; i++) {
+        status = run->from ? dcrf_field_load(field, run->from, error) : start(&update, error);
+    for (size_t i = 0; i < run->updates && status == DCRF_OK; i++) {
         if (i > 0)
             status = adapt(&update, error);
         if (status == DCRF_OK)
-            status = update_woken(&update, NULL, i + 1 == iterations ? q : NULL, error);
-        const dcrf_moment moment = dcrf_densecrf_moment(start_s, i + 1);
-        if (status == DCRF_OK && progress && progress(progress_user, &moment) != 0)
+            status = update_woken(&update, i == 0 ? run->from : NULL,
+                                  i + 1 == run->updates ? run->to : NULL, error);
+        if (status == DCRF_OK && dcrf_densecrf_is_cancelled(run, i + 1))
             status = DCRF_STOP_CANCELLED;
     }
     if (status >= 0 && !update.planes) {
         store_q(&update);
-        dcrf_field_store(field, q);
+        dcrf_field_store(field, run->to);
     }
-    dcrf_field_free(&field);
-    return status;
-}
-
-dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
-                                dcrf_error *error) {
-    return dcrf_densecrf_infer(crf, workspace, 0, q, NULL, NULL, error);
-}
-
-dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
-                               dcrf_error *error) {
-    if (!crf || !workspace || !q)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    DCRF_ENTER(workspace, error);
-    if (crf->on_device)
-        return dcrf_densecrf_run_on_device(crf, q, 1, q, NULL, NULL, error);
-    struct dcrf_field *field;
-    struct update update;
-    dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
-    if (status < 0)
-        return status;
-    status = update_init(&update, field, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_field_load(field, q, error);
-    if (status == DCRF_OK)
-        status = update_woken(&update, q, q, error);
-    if (status == DCRF_OK && !update.planes)
-        dcrf_field_store(field, q);
     dcrf_field_free(&field);
     return status;
 }
