@@ -74,35 +74,27 @@ static dcrf_status load(dcrf_backend_compat *compat, const struct dcrf_backend_p
     dcrf_backend_device *device = compat->device;
     const size_t n = compat->variables;
     const size_t floats = (n + given->lanes - 1) / given->lanes * given->lanes * compat->labels;
-    float *numbers = nullptr;
-    uint32_t *order = nullptr;
+    scratch<float> numbers(device);
+    scratch<uint32_t> order(device);
     unsigned wrong = 0;
-    dcrf_status status = device_array(device, &numbers, floats, WHAT, error);
-    if (status == DCRF_OK && given->order)
-        status = device_array(device, &order, n, WHAT, error);
-    if (status == DCRF_OK && given->order)
-        status = device_upload(device, order, given->order, n * sizeof *order, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, numbers, given->numbers, floats * sizeof *numbers, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(compat->wrong, 0, sizeof wrong, device->stream), WHAT, error);
-    if (status == DCRF_OK) {
-        const struct places places = {{numbers, given->lanes, order},
-                                      n,
-                                      (uint32_t)compat->labels,
-                                      (uint32_t)compat->stride,
-                                      largest};
-        places_to_rows<<<blocks_for(n), THREADS, 0, device->stream>>>(
-            places, reinterpret_cast<float4 *>(rows), compat->wrong);
-        status = check(cudaGetLastError(), WHAT, error);
+    TRY(numbers.take(floats, WHAT, error));
+    if (given->order) {
+        TRY(order.take(n, WHAT, error));
+        TRY(device_upload(device, order, given->order, n * sizeof *order, error));
     }
-    if (status == DCRF_OK)
-        status = device_download(device, &wrong, compat->wrong, sizeof wrong, error);
+    TRY(device_upload(device, numbers, given->numbers, floats * sizeof *numbers, error));
+    TRY(check(cudaMemsetAsync(compat->wrong, 0, sizeof wrong, device->stream), WHAT, error));
+    const struct places places = {{numbers, given->lanes, order},
+                                  n,
+                                  (uint32_t)compat->labels,
+                                  (uint32_t)compat->stride,
+                                  largest};
+    places_to_rows<<<blocks_for(n), THREADS, 0, device->stream>>>(
+        places, reinterpret_cast<float4 *>(rows), compat->wrong);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    TRY(device_download(device, &wrong, compat->wrong, sizeof wrong, error));
     *are_finite = wrong == 0;
-    device_release(device, numbers);
-    device_release(device, order);
-    return status;
+    return DCRF_OK;
 }
 
 /* Convert rows to planes on the host. */
@@ -110,17 +102,12 @@ static dcrf_status store(dcrf_backend_compat *compat, const float *rows, float l
                          dcrf_error *error) {
     dcrf_backend_device *device = compat->device;
     const size_t n = compat->variables, floats = n * compat->labels;
-    float *there = nullptr;
-    dcrf_status status = device_array(device, &there, floats, WHAT, error);
-    if (status == DCRF_OK) {
-        rows_to_planes<<<blocks_for(n), THREADS, 0, device->stream>>>(
-            rows, n, (uint32_t)compat->labels, (uint32_t)compat->stride, least, there);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(device, planes, there, floats * sizeof *planes, error);
-    device_release(device, there);
-    return status;
+    scratch<float> there(device);
+    TRY(there.take(floats, WHAT, error));
+    rows_to_planes<<<blocks_for(n), THREADS, 0, device->stream>>>(
+        rows, n, (uint32_t)compat->labels, (uint32_t)compat->stride, least, there);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return device_download(device, planes, there, floats * sizeof *planes, error);
 }
 
 static struct dcrf_backend_places planes_of(const dcrf_backend_compat *compat, const float *q) {
@@ -171,19 +158,14 @@ static dcrf_status take(dcrf_backend_compat *compat, dcrf_error *error) {
     const size_t floats = compat->variables * compat->stride;
     const struct dcrf_backend_group none = {};
     const device_turn turn(device);
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &compat->unary, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(compat->unary, 0, floats * sizeof *compat->unary, device->stream),
-                  WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &compat->wrong, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &compat->partial, blocks_for(compat->variables) + (size_t)1,
-                              WHAT, error);
-    return status < 0 ? status : compat_set_kernels(compat, &none, 1, error);
+    TRY(device_enter(device, error));
+    TRY(device_array(device, &compat->unary, floats, WHAT, error));
+    TRY(check(cudaMemsetAsync(compat->unary, 0, floats * sizeof *compat->unary, device->stream),
+              WHAT, error));
+    TRY(device_array(device, &compat->wrong, 1, WHAT, error));
+    TRY(device_array(device, &compat->partial, blocks_for(compat->variables) + (size_t)1, WHAT,
+                     error));
+    return compat_set_kernels(compat, &none, 1, error);
 }
 
 static dcrf_status compat_make(dcrf_backend_compat **out, dcrf_backend_device *device,
@@ -236,8 +218,8 @@ static dcrf_status compat_set_unary(dcrf_backend_compat *compat,
 
 static dcrf_status compat_get_unary(dcrf_backend_compat *compat, float *planes, dcrf_error *error) {
     const device_turn turn(compat->device);
-    const dcrf_status status = device_enter(compat->device, error);
-    return status < 0 ? status : store(compat, compat->unary, 0, planes, error);
+    TRY(device_enter(compat->device, error));
+    return store(compat, compat->unary, 0, planes, error);
 }
 
 /* ---- updates -------------------------------------------------------------------------------- */
@@ -319,13 +301,9 @@ static dcrf_status compat_divergence(dcrf_backend_compat *compat, const float *q
                           reinterpret_cast<const float4 *>(compat->unary),
                           {},
                           compat->partial};
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = load(compat, &planes, FLT_MAX, compat->it->y, &are_finite, error);
-    if (status == DCRF_OK)
-        status = field_send(&compat->it->kernels, compat->it->y, &o.message, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
+    TRY(load(compat, &planes, FLT_MAX, compat->it->y, &are_finite, error));
+    TRY(field_send(&compat->it->kernels, compat->it->y, &o.message, error));
     if (!are_finite) {
         *divergence = NAN;
         return DCRF_OK;
@@ -333,10 +311,8 @@ static dcrf_status compat_divergence(dcrf_backend_compat *compat, const float *q
     sum_objective<<<blocks, THREADS, 0, device->stream>>>(o);
     add_block_sums<<<1, THREADS, 0, device->stream>>>(compat->partial, blocks,
                                                       compat->partial + blocks);
-    status = check(cudaGetLastError(), WHAT, error);
-    return status < 0 ? status
-                      : device_download(device, divergence, compat->partial + blocks,
-                                        sizeof *divergence, error);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return device_download(device, divergence, compat->partial + blocks, sizeof *divergence, error);
 }
 
 /* ---- methods -------------------------------------------------------------------------------- */

@@ -198,21 +198,19 @@ static dcrf_status send_sums(dcrf_backend_iterate *it, dcrf_error *error) {
 }
 
 static dcrf_status read_sums(dcrf_backend_iterate *it, double *sums, dcrf_error *error) {
-    const dcrf_status status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
-    for (int s = 0; s < DCRF_BACKEND_UPDATE_SUMS && status == DCRF_OK; s++)
+    TRY(check(cudaStreamSynchronize(it->device->stream), WHAT, error));
+    for (int s = 0; s < DCRF_BACKEND_UPDATE_SUMS; s++)
         sums[s] = it->device->few[s];
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, bool wants_sums,
                                dcrf_error *error) {
     struct field_parts field;
-    dcrf_status status = field_send(&it->kernels, it->y, &field, error);
-    if (status == DCRF_OK && it->cliques.count > 0)
-        status = cliques_update(&it->cliques, it->y, it->mean_field.extra,
-                                it->mean_field.sums + DCRF_BACKEND_CLIQUE_COST, error);
-    if (status < 0)
-        return status;
+    TRY(field_send(&it->kernels, it->y, &field, error));
+    if (it->cliques.count > 0)
+        TRY(cliques_update(&it->cliques, it->y, it->mean_field.extra,
+                           it->mean_field.sums + DCRF_BACKEND_CLIQUE_COST, error));
     launch_update(it, &field, is_damped, wants_sums);
     return wants_sums ? send_sums(it, error) : check(cudaGetLastError(), WHAT, error);
 }
@@ -336,18 +334,15 @@ dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_
                             double *sums, dcrf_error *error) {
     const bool is_damped = how->damping > 0;
     struct mean_field *mf = &it->mean_field;
-    dcrf_status status = prepare(it, error);
-    if (status == DCRF_OK)
-        status = tell_how(it, how, error);
-    if (status == DCRF_OK && is_damped)
-        status = prepare_damping(it, error);
-    if (status < 0)
-        return status;
+    TRY(prepare(it, error));
+    TRY(tell_how(it, how, error));
+    if (is_damped)
+        TRY(prepare_damping(it, error));
     /* Without a graph: capturing a step takes as long as launching ten, and blocks other threads.
      */
     if (!sums)
         return launch_step(it, is_damped, false, error);
-    status = is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
-                       : iterate_repeat(it, launch_plain, &mf->step, error);
-    return status < 0 ? status : read_sums(it, sums, error);
+    TRY(is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
+                  : iterate_repeat(it, launch_plain, &mf->step, error));
+    return read_sums(it, sums, error);
 }

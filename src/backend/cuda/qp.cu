@@ -163,13 +163,11 @@ static dcrf_status launch_bend(dcrf_backend_iterate *it, dcrf_error *error) {
     struct rows r = rows_of(it);
     cudaStream_t stream = it->device->stream;
     const size_t blocks = column_blocks(it);
-    dcrf_status status = field_send(&it->kernels, it->qp.vertex, &r.vertex_field, error);
-    if (status < 0)
-        return status;
+    TRY(field_send(&it->kernels, it->qp.vertex, &r.vertex_field, error));
     bend_rows<<<(unsigned)blocks, THREADS, 0, stream>>>(r, it->qp.partial);
     add_block_sums<<<1, THREADS, 0, stream>>>(it->qp.partial, blocks, it->qp.sums + WAY);
-    status = check(cudaGetLastError(), WHAT, error);
-    return status < 0 ? status : send_sums(it, WAY, 1, error);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return send_sums(it, WAY, 1, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
@@ -209,25 +207,17 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
 static dcrf_status begin_by_unary(dcrf_backend_iterate *it, dcrf_error *error) {
     const size_t bytes = it->variables * it->stride * sizeof(float);
     cudaStream_t stream = it->device->stream;
-    dcrf_status status = DCRF_OK;
     for (float *block : {it->y, it->qp.field, it->qp.vertex, it->kernels.messages[0]})
-        if (status == DCRF_OK)
-            status = check(cudaMemsetAsync(block, 0, bytes, stream), WHAT, error);
-    if (status == DCRF_OK)
-        status = launch_move(it, 0, false, error);
-    return status < 0 ? status
-                      : check(cudaMemcpyAsync(it->y, it->qp.vertex, bytes, cudaMemcpyDeviceToDevice,
-                                              stream),
-                              WHAT, error);
+        TRY(check(cudaMemsetAsync(block, 0, bytes, stream), WHAT, error));
+    TRY(launch_move(it, 0, false, error));
+    return check(cudaMemcpyAsync(it->y, it->qp.vertex, bytes, cudaMemcpyDeviceToDevice, stream),
+                 WHAT, error);
 }
 
 /* f and L at the last point, including the cliques' parts. */
 static dcrf_status read_point(dcrf_backend_iterate *it, double *sums, dcrf_error *error) {
-    dcrf_status status = send_sums(it, POINT, WAY - POINT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(send_sums(it, POINT, WAY - POINT, error));
+    TRY(check(cudaStreamSynchronize(it->device->stream), WHAT, error));
     const double *few = it->device->few;
     sums[DCRF_BACKEND_QP_OBJECTIVE] =
         few[POINT + DCRF_BACKEND_QP_OBJECTIVE] + few[CLIQUES + DCRF_QP_OBJECTIVE];
@@ -241,44 +231,35 @@ dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcr
     const bool has_cliques = it->cliques.count > 0;
     const size_t bytes = it->variables * it->stride * sizeof(float);
     struct field_parts parts;
-    dcrf_status status = device_enter(it->device, error);
-    if (status == DCRF_OK && !it->qp.sums)
-        status = take_memory(it, error);
-    if (status == DCRF_OK)
-        status = y ? device_upload(it->device, it->y, y, bytes, error) : begin_by_unary(it, error);
-    if (status == DCRF_OK)
-        status = field_send(&it->kernels, it->y, &parts, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(it->device, error));
+    if (!it->qp.sums)
+        TRY(take_memory(it, error));
+    TRY(y ? device_upload(it->device, it->y, y, bytes, error) : begin_by_unary(it, error));
+    TRY(field_send(&it->kernels, it->y, &parts, error));
     finish_field<<<(unsigned)column_blocks(it), THREADS, 0, it->device->stream>>>(rows_of(it),
                                                                                   parts);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK && y) /* a step of zero still reads the vertex */
-        status = check(cudaMemsetAsync(it->qp.vertex, 0, bytes, it->device->stream), WHAT, error);
-    if (status == DCRF_OK && has_cliques)
-        status = cliques_start(&it->cliques, it->y, error);
-    if (status == DCRF_OK)
-        status = launch_move(it, 0, has_cliques, error);
-    return status < 0 ? status : read_point(it, sums, error);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    if (y) /* a step of zero still reads the vertex */
+        TRY(check(cudaMemsetAsync(it->qp.vertex, 0, bytes, it->device->stream), WHAT, error));
+    if (has_cliques)
+        TRY(cliques_start(&it->cliques, it->y, error));
+    TRY(launch_move(it, 0, has_cliques, error));
+    return read_point(it, sums, error);
 }
 
 dcrf_status qp_bend(dcrf_backend_iterate *it, double *quadratic, dcrf_error *error) {
-    dcrf_status status = device_enter(it->device, error);
-    if (status == DCRF_OK)
-        status = iterate_repeat(it, launch_bend, &it->qp.bend, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
-    if (status == DCRF_OK)
-        *quadratic = (double)it->same_label_factor * it->device->few[WAY] + it->qp.quadratic;
-    return status;
+    TRY(device_enter(it->device, error));
+    TRY(iterate_repeat(it, launch_bend, &it->qp.bend, error));
+    TRY(check(cudaStreamSynchronize(it->device->stream), WHAT, error));
+    *quadratic = (double)it->same_label_factor * it->device->few[WAY] + it->qp.quadratic;
+    return DCRF_OK;
 }
 
 dcrf_status qp_move(dcrf_backend_iterate *it, double step, double *sums, dcrf_error *error) {
     const bool has_cliques = it->cliques.count > 0;
-    dcrf_status status = device_enter(it->device, error);
-    if (status == DCRF_OK && has_cliques)
-        status = cliques_move(&it->cliques, step, error);
-    if (status == DCRF_OK)
-        status = launch_move(it, step, has_cliques, error);
-    return status < 0 ? status : read_point(it, sums, error);
+    TRY(device_enter(it->device, error));
+    if (has_cliques)
+        TRY(cliques_move(&it->cliques, step, error));
+    TRY(launch_move(it, step, has_cliques, error));
+    return read_point(it, sums, error);
 }
