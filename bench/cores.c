@@ -62,7 +62,7 @@ static void drop_in(struct subject *s, dcrf_workspace *workspace) {
     dcrf_error error;
     make_kernels(s, kernels);
     must(dcrf_densecrf_new(&crf, &s->grid, s->setting->labels, &error), &error);
-    must(dcrf_densecrf_set_unary(crf, &s->energies, &error), &error);
+    must(dcrf_densecrf_set_unary_with(crf, workspace, &s->energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
         must(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m], DCRF_DENSECRF_SYMMETRIC,
                                       DCRF_COMPATIBILITY_POTTS, &compat[m], &error),
@@ -95,7 +95,7 @@ static void solve(struct subject *s, dcrf_workspace *workspace, const dcrf_setti
     dcrf_error error;
     make_kernels(s, kernels);
     must(dcrf_model_new(&model, &s->grid, s->setting->labels, &error), &error);
-    must(dcrf_model_set_unary(model, &s->energies, &error), &error);
+    must(dcrf_model_set_unary_with(model, workspace, &s->energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
         must(dcrf_model_add_kernel(model, &kernels[m], &error), &error);
     must(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), &error);

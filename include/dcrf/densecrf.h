@@ -75,6 +75,10 @@ DCRF_API dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace
 DCRF_API dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
                                              dcrf_error *error);
 
+/* The same by the threads of the workspace. */
+DCRF_API dcrf_status dcrf_densecrf_set_unary_with(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                                  const dcrf_view *energies, dcrf_error *error);
+
 /* Add a kernel; its weight and normalization are ignored. `values` has 1 (POTTS: the scalar),
  * `labels` or labels x labels finite floats. */
 DCRF_API dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,

@@ -16,6 +16,7 @@
 #define DCRF_MODEL_H
 
 #include <dcrf/grid.h>
+#include <dcrf/workspace.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -112,6 +113,10 @@ DCRF_API const float *dcrf_model_unary(const dcrf_model *model, size_t *stride);
  * values. */
 DCRF_API dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies,
                                           dcrf_error *error);
+
+/* The same by the threads of the workspace. */
+DCRF_API dcrf_status dcrf_model_set_unary_with(dcrf_model *model, dcrf_workspace *workspace,
+                                               const dcrf_view *energies, dcrf_error *error);
 
 /* Add a kernel. Kernels are numbered from 0 in the order they are added. */
 DCRF_API dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel,

@@ -65,7 +65,8 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
         return NULL;
     if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
         return dcrf_py_abandon(&self->is_busy);
-    Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_set_unary(self->crf, &view, &error);
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_densecrf_set_unary_with(self->crf, self->workspace, &view, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }

@@ -70,7 +70,8 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
         return NULL;
     if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
         return dcrf_py_abandon(&self->is_busy);
-    Py_BEGIN_ALLOW_THREADS status = dcrf_model_set_unary(self->model, &view, &error);
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_model_set_unary_with(self->model, self->workspace, &view, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }

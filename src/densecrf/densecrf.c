@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,11 +147,21 @@ static inline four_flags order_segment(const dcrf_densecrf *crf, const float *in
     return misfits;
 }
 
-/* Copy planes to the order of the places; false if a value must be clipped or is not finite. */
-static bool order_planes(const dcrf_densecrf *crf, const struct planes *planes, float *unary) {
+struct ordering {
+    const dcrf_densecrf *crf;
+    const struct planes *planes;
+    float *unary;
+    atomic_bool has_misfits;
+};
+
+static void order_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
+    (void)worker;
+    struct ordering *ordering = context;
+    const dcrf_densecrf *crf = ordering->crf;
+    const struct planes *planes = ordering->planes;
     const size_t segments = crf->band_segment[crf->bands];
     four_flags misfits = {0};
-    for (size_t s = 0; s < segments; s++) {
+    for (size_t s = crf->band_segment[first_band]; s < crf->band_segment[last_band]; s++) {
         const size_t begin = crf->segment[s], end = crf->segment[s + 1];
         const size_t later = s + SEGMENTS_AHEAD < segments ? s + SEGMENTS_AHEAD : s;
         const size_t ahead = crf->order[crf->segment[later]];
@@ -159,16 +170,26 @@ static bool order_planes(const dcrf_densecrf *crf, const struct planes *planes, 
             for (size_t k = 0; k < 48; k += 16)
                 __builtin_prefetch(plane + ahead + k);
             misfits |= order_segment(crf, plane + crf->order[begin], begin, end,
-                                     unary + dcrf_densecrf_unary_at(crf, begin, planes->first + i));
+                                     ordering->unary +
+                                         dcrf_densecrf_unary_at(crf, begin, planes->first + i));
         }
     }
-    return (misfits[0] | misfits[1] | misfits[2] | misfits[3]) == 0;
+    if (misfits[0] | misfits[1] | misfits[2] | misfits[3])
+        atomic_store_explicit(&ordering->has_misfits, true, memory_order_relaxed);
+}
+
+/* Copy planes to the order of the places; false if a value must be clipped or is not finite. */
+static bool order_planes(const dcrf_densecrf *crf, dcrf_pool *pool, const struct planes *planes,
+                         float *unary) {
+    struct ordering ordering = {.crf = crf, .planes = planes, .unary = unary};
+    dcrf_parallel_for(pool, crf->bands, 1, order_bands, &ordering);
+    return !atomic_load_explicit(&ordering.has_misfits, memory_order_relaxed);
 }
 
 bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary) {
     const struct planes all = {(const char *)planes, (ptrdiff_t)(crf->variables * sizeof *planes),
                                0, crf->labels};
-    return order_planes(crf, &all, unary);
+    return order_planes(crf, NULL, &all, unary);
 }
 
 /* Is every plane contiguous? */
@@ -176,10 +197,8 @@ static bool has_planes(const dcrf_view *view, const dcrf_grid *grid) {
     return view->type == DCRF_F32 && dcrf_densecrf_is_packed(view, grid, sizeof(float));
 }
 
-dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
-                                    dcrf_error *error) {
-    if (!crf)
-        return dcrf_fail_null(error, "the model");
+static dcrf_status set_unary(dcrf_densecrf *crf, dcrf_pool *pool, const dcrf_view *energies,
+                             dcrf_error *error) {
     if (!energies || !energies->data)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the unary array: no data given");
     if (energies->channels != crf->labels)
@@ -199,7 +218,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
     dcrf_status status = DCRF_OK;
     if (!unary || !picture)
         status = dcrf_fail_memory(error, "the unary energies");
-    else if (!has_planes(energies, &crf->grid) || !order_planes(crf, &all, unary))
+    else if (!has_planes(energies, &crf->grid) || !order_planes(crf, pool, &all, unary))
         for (size_t i = 0; i < crf->labels && status == DCRF_OK; i++) {
             const struct planes one = {(const char *)picture, 0, i, 1};
             char what[64];
@@ -212,13 +231,26 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
                 picture[a] = fmaxf(fminf(picture[a], DCRF_DENSECRF_LARGEST_UNARY),
                                    -DCRF_DENSECRF_LARGEST_UNARY);
             if (status == DCRF_OK)
-                order_planes(crf, &one, unary);
+                order_planes(crf, pool, &one, unary);
         }
     dcrf_release(picture);
     if (status == DCRF_OK)
         return crf->methods->take_unary(crf, unary, error);
     dcrf_release(unary);
     return status;
+}
+
+dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
+                                    dcrf_error *error) {
+    return crf ? set_unary(crf, NULL, energies, error) : dcrf_fail_null(error, "the model");
+}
+
+dcrf_status dcrf_densecrf_set_unary_with(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                         const dcrf_view *energies, dcrf_error *error) {
+    if (!crf || !workspace)
+        return dcrf_fail_null(error, "the model or the workspace");
+    DCRF_ENTER(workspace, error);
+    return set_unary(crf, dcrf_workspace_pool(workspace), energies, error);
 }
 
 /* ---- compatibilities ------------------------------------------------------------------------ */
@@ -302,7 +334,7 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
     return DCRF_OK;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+    else if (!has_planes(energies, &crf->grid) || !order_planes(crf, pool, &all, unary))
 
 dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                      const dcrf_kernel *kernel,

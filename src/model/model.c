@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/holders.h"
 #include "core/memory.h"
+#include "core/workspace.h"
 #include "model/cuts.h"
 #include "model/view.h"
 
@@ -12,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A zeroed array with one padded row of unary energies per variable. */
+/* An array with one padded row of unary energies per variable. */
 static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels, size_t stride,
                                   dcrf_error *error) {
     size_t row_bytes, bytes;
@@ -22,11 +23,45 @@ static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "%zu variables with %zu labels each are too many to address", variables,
                          labels);
-    *unary = dcrf_allocate_zero(variables, row_bytes);
+    *unary = dcrf_allocate(variables, row_bytes);
     if (!*unary)
         return dcrf_fail(error, DCRF_ERROR_MEMORY,
                          "out of memory for the unary energies of %zu variables with %zu labels",
                          variables, labels);
+    return DCRF_OK;
+}
+
+static void clear_unary(dcrf_model *model) {
+    memset(model->unary, 0, model->variables * model->stride * sizeof *model->unary);
+}
+
+static dcrf_status set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_pool *pool,
+                             dcrf_error *error) {
+    static const char what[] = "the unary array";
+    if (!energies)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is missing", what);
+    if (energies->channels != model->labels)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
+                         what, energies->channels, model->labels);
+    float *unary = model->unary; /* all zero, also after a call that fails */
+    dcrf_status status = DCRF_OK;
+    if (model->has_unary)
+        status = allocate_unary(&unary, model->variables, model->labels, model->stride, error);
+    if (status < 0)
+        return status;
+    status = dcrf_view_copy_with(energies, &model->grid, pool, what, unary, model->stride, error);
+    if (status < 0) {
+        if (model->has_unary)
+            dcrf_release(unary);
+        else
+            clear_unary(model);
+        return status;
+    }
+    if (model->has_unary)
+        dcrf_release(model->unary);
+    model->unary = unary;
+    model->has_unary = true;
+    model->revision++;
     return DCRF_OK;
 }
 
@@ -54,6 +89,7 @@ dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t label
         dcrf_model_free(&model);
         return status;
     }
+    clear_unary(model);
     *out = model;
     return DCRF_OK;
 }
@@ -106,34 +142,15 @@ const dcrf_grid *dcrf_model_grid(const dcrf_model *model) {
 }
 
 dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_error *error) {
-    if (!model)
-        return dcrf_fail_null(error, "the model");
-    static const char what[] = "the unary array";
-    if (!energies)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is missing", what);
-    if (energies->channels != model->labels)
-        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
-                         what, energies->channels, model->labels);
-    float *unary = model->unary; /* all zero, also after a call that fails */
-    dcrf_status status = DCRF_OK;
-    if (model->has_unary)
-        status = allocate_unary(&unary, model->variables, model->labels, model->stride, error);
-    if (status < 0)
-        return status;
-    status = dcrf_view_copy(energies, &model->grid, what, NULL, unary, model->stride, error);
-    if (status < 0) {
-        if (model->has_unary)
-            dcrf_release(unary);
-        else
-            memset(unary, 0, model->variables * model->stride * sizeof *unary);
-        return status;
-    }
-    if (model->has_unary)
-        dcrf_release(model->unary);
-    model->unary = unary;
-    model->has_unary = true;
-    model->revision++;
-    return DCRF_OK;
+    return model ? set_unary(model, energies, NULL, error) : dcrf_fail_null(error, "the model");
+}
+
+dcrf_status dcrf_model_set_unary_with(dcrf_model *model, dcrf_workspace *workspace,
+                                      const dcrf_view *energies, dcrf_error *error) {
+    if (!model || !workspace)
+        return dcrf_fail_null(error, "the model or the workspace");
+    DCRF_ENTER(workspace, error);
+    return set_unary(model, energies, dcrf_workspace_pool(workspace), error);
 }
 
 dcrf_status dcrf_model_set_origin(dcrf_model *model, const size_t origin[DCRF_MAX_AXES],

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -267,24 +268,47 @@ static bool are_finite(const float *values, size_t count) {
     return wrong == 0;
 }
 
-/* Floats unchanged, the usual case for unaries. False: one of them is not finite. */
-static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, float *out,
-                            size_t stride) {
-    size_t position[DCRF_MAX_AXES];
+/* Floats unchanged, the usual case for unaries. */
+struct float_copy {
+    const dcrf_view *view;
+    const dcrf_grid *grid;
+    float *out;
+    size_t stride;
+    atomic_bool is_wrong; /* one of them is not finite */
+};
+
+/* Lines of the grid per chunk. */
+#define LINES_PER_CHUNK 4
+
+static void copy_lines(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct float_copy *copy = context;
+    const dcrf_view *view = copy->view;
+    const size_t stride = copy->stride, width = copy->grid->size[0];
     bool is_right = true;
-    for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
-        for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
-            for (position[0] = 0; position[0] < grid->size[0] && is_right; position[0] += BLOCK) {
-                const size_t left = grid->size[0] - position[0];
-                const size_t count = left < BLOCK ? left : BLOCK;
-                for (size_t k = 0; k < count && stride > view->channels; k++)
-                    memset(out + k * stride + view->channels, 0,
-                           (stride - view->channels) * sizeof *out);
-                copy_floats(view, element_at(view, position), count, out, stride);
-                is_right = are_finite(out, count * stride);
-                out += count * stride;
-            }
-    return is_right;
+    for (size_t line = begin; line < end; line++) {
+        float *out = copy->out + line * width * stride;
+        size_t position[DCRF_MAX_AXES] = {0, line % copy->grid->size[1],
+                                          line / copy->grid->size[1]};
+        for (; position[0] < width && is_right; position[0] += BLOCK) {
+            const size_t left = width - position[0], count = left < BLOCK ? left : BLOCK;
+            for (size_t k = 0; k < count && stride > view->channels; k++)
+                memset(out + k * stride + view->channels, 0,
+                       (stride - view->channels) * sizeof *out);
+            copy_floats(view, element_at(view, position), count, out, stride);
+            is_right = are_finite(out, count * stride);
+            out += count * stride;
+        }
+    }
+    if (!is_right)
+        atomic_store_explicit(&copy->is_wrong, true, memory_order_relaxed);
+}
+
+static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, dcrf_pool *pool,
+                            float *out, size_t stride) {
+    struct float_copy copy = {.view = view, .grid = grid, .out = out, .stride = stride};
+    dcrf_parallel_for(pool, grid->size[1] * grid->size[2], LINES_PER_CHUNK, copy_lines, &copy);
+    return !atomic_load_explicit(&copy.is_wrong, memory_order_relaxed);
 }
 
 /* Are the products of all bytes with these factors finite? */
@@ -310,11 +334,12 @@ static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out
 /* One of `scaled` and `unscaled` is NULL. */
 static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                              const double *factor, float *scaled, double *unscaled, size_t stride,
-                             dcrf_error *error) {
+                             dcrf_pool *pool, dcrf_error *error) {
     const dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
-    if (view->type == DCRF_F32 && scaled && !factor && copy_all_floats(view, grid, scaled, stride))
+    if (view->type == DCRF_F32 && scaled && !factor &&
+        copy_all_floats(view, grid, pool, scaled, stride))
         return DCRF_OK;
     if (view->type == DCRF_U8 && unscaled && bytes_fit(factor, view->channels)) {
         copy_bytes(view, grid, unscaled);
@@ -345,12 +370,17 @@ static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const
 
 dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                            const double *factor, float *out, size_t stride, dcrf_error *error) {
-    return copy_rows(view, grid, what, factor, out, NULL, stride, error);
+    return copy_rows(view, grid, what, factor, out, NULL, stride, NULL, error);
+}
+
+dcrf_status dcrf_view_copy_with(const dcrf_view *view, const dcrf_grid *grid, dcrf_pool *pool,
+                                const char *what, float *out, size_t stride, dcrf_error *error) {
+    return copy_rows(view, grid, what, NULL, out, NULL, stride, pool, error);
 }
 
 dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                                   const double *factor, double *out, dcrf_error *error) {
-    return copy_rows(view, grid, what, factor, NULL, out, view->channels, error);
+    return copy_rows(view, grid, what, factor, NULL, out, view->channels, NULL, error);
 }
 
 dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,

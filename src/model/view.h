@@ -2,6 +2,8 @@
 #ifndef DCRF_MODEL_VIEW_H
 #define DCRF_MODEL_VIEW_H
 
+#include "core/threads.h"
+
 #include <dcrf/grid.h>
 #include <stdint.h>
 
@@ -30,6 +32,10 @@ const char *dcrf_place_text(const dcrf_grid *grid, size_t variable, char text[DC
  * array. */
 dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                            const double *factor, float *out, size_t stride, dcrf_error *error);
+
+/* The same without factors, floats by all threads of a pool. */
+dcrf_status dcrf_view_copy_with(const dcrf_view *view, const dcrf_grid *grid, dcrf_pool *pool,
+                                const char *what, float *out, size_t stride, dcrf_error *error);
 
 /* Copy a view into doubles unchanged. Fails where a value times factor[c] is not a finite float. */
 dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,

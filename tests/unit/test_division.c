@@ -180,6 +180,64 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     free(q);
 }
 
+/* Unaries are put in order by all threads, into the same bytes as by one. */
+static void unaries_of_the_drop_in_are_divided(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t labels = 21;
+    float *unary = malloc(VARIABLES * labels * sizeof *unary);
+    struct loops *loops = calloc(1, sizeof *loops);
+    const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, &grid, labels);
+    dcrf_workspace *workspace;
+    dcrf_densecrf *one, *many;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (size_t i = 0; i < VARIABLES * labels; i++)
+        unary[i] = (float)dcrf_rng_uniform(&rng);
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_new(&one, &grid, labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_new(&many, &grid, labels, NULL), DCRF_OK);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    assert_int_equal(dcrf_densecrf_set_unary_with(many, workspace, &energies, NULL), DCRF_OK);
+    assert_true(atomic_load(&loops->chunks[0]) >= THREADS);
+    assert_int_equal(dcrf_densecrf_set_unary(one, &energies, NULL), DCRF_OK);
+    assert_memory_equal(one->unary, many->unary,
+                        dcrf_densecrf_unary_floats(one) * sizeof *one->unary);
+    unary[VARIABLES + 7] = (float)INFINITY; /* found by whichever thread */
+    assert_int_equal(dcrf_densecrf_set_unary_with(many, workspace, &energies, NULL),
+                     DCRF_ERROR_NOT_FINITE);
+    dcrf_densecrf_free(&one);
+    dcrf_densecrf_free(&many);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(unary);
+}
+
+static void unaries_of_models_are_divided(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t labels = 5;
+    float *unary = calloc(VARIABLES * labels, sizeof *unary);
+    struct loops *loops = calloc(1, sizeof *loops);
+    const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, &grid, labels);
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_error error;
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, labels, NULL), DCRF_OK);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    unary[3 * VARIABLES + 2 * WIDTH + 7] = (float)NAN;
+    unary[1 * VARIABLES + 100 * WIDTH + 9] = (float)NAN;
+    assert_int_equal(dcrf_model_set_unary_with(model, workspace, &energies, &error),
+                     DCRF_ERROR_NOT_FINITE);
+    assert_non_null(strstr(error.message, "x = 7, y = 2")); /* the first, whoever finds it */
+    assert_true(atomic_load(&loops->chunks[0]) >= THREADS);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(unary);
+}
+
 struct observed {
     dcrf_pool *pool;
     struct loops *loops;
@@ -239,6 +297,8 @@ static void every_stage_of_own_mean_field_is_divided(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(splats_are_divided_evenly),
                                        cmocka_unit_test(every_stage_of_mean_field_is_divided),
+                                       cmocka_unit_test(unaries_of_the_drop_in_are_divided),
+                                       cmocka_unit_test(unaries_of_models_are_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
