@@ -185,18 +185,23 @@ static void update_bands(void *context, size_t begin, size_t end, size_t worker)
         update_band(context, band, worker);
 }
 
-/* Splat the stored q: the tasks of all terms, starting with the last term, which usually has the
- * most features and takes longest. */
+/* Splat the stored q: the tasks of all terms in turn, so that each thread, which begins with
+ * consecutive ones, has some of every term, and splats to the same vertices in every update. The
+ * last term comes first: it usually has the most features and takes longest. */
+static void splat_in_turn(const struct update *update, size_t number) {
+    const struct dcrf_spread *spread = &update->spread;
+    for (size_t task = 0;; task++)
+        for (size_t m = update->field->crf->term_count; m-- > 0;)
+            if (task < dcrf_spread_tasks(spread, m) && number-- == 0) {
+                dcrf_spread_splat_task(spread, m, task, update->field->q);
+                return;
+            }
+}
+
 static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct update *update = context;
-    const dcrf_densecrf *crf = update->field->crf;
-    for (size_t i = begin; i < end; i++) {
-        size_t m = crf->term_count - 1, task = i;
-        for (; task >= dcrf_spread_tasks(&update->spread, m); m--)
-            task -= dcrf_spread_tasks(&update->spread, m);
-        dcrf_spread_splat_task(&update->spread, m, task, update->field->q);
-    }
+    for (size_t i = begin; i < end; i++)
+        splat_in_turn(context, i);
 }
 
 static void splat_stored(struct update *update) {
