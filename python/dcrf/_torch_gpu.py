@@ -20,6 +20,7 @@ from . import _core
 from ._choices import OPERATORS
 from ._device import devices
 from ._torch_kernels import Bilateral, Positions, dot, on_the_scale
+from ._torch_span import Span
 from ._torch_work import Needs
 
 _is_there = None
@@ -85,6 +86,16 @@ class _Field:
             self._matrices = torch.nn.functional.pad(matrices.detach().float(), [0, self._row - self._labels] * 2)
             self._weighed = [weight * matrix for weight, matrix in zip(self._weights, self._matrices)]
 
+        self._span = None
+
+    def span(self, count):
+        """What derivatives by sigmas need is kept from now on: of ``count`` updates."""
+        self._span = Span(count)
+
+    def give(self, q):
+        """The only distribution of the span."""
+        self._span.give(0, q)
+
     def rows(self, planes, padding=0.0):
         given = planes.detach().float().movedim(1, -1)
         return torch.nn.functional.pad(given, (0, self._row - self._labels), value=padding).contiguous()
@@ -92,11 +103,14 @@ class _Field:
     def planes(self, rows):
         return rows[..., : self._labels].movedim(-1, 1).contiguous()
 
-    def _sum(self, q):
+    def _sum(self, q, update=None):
         """sum_m w_m (K_m - diag) q, or with matrices sum_m w_m mu_m (K_m - diag) q"""
         total = None
+        is_kept = self._span is not None and update is not None and self._span.is_in_basis(update)
         for index, kernel in enumerate(self._kernels):
             found = kernel.apply(q, self._labels)
+            if is_kept and isinstance(kernel, Bilateral):
+                kernel.keep(update, found.clone())
             if self._matrices is not None:
                 found = found.addcmul_(kernel.diagonal, q, value=-1).reshape(-1, self._row)
                 weighed = self._weighed[index]
@@ -112,9 +126,12 @@ class _Field:
         found = self._sum(q)
         return found.sum(-1, keepdim=True) - found if self._matrices is None else found
 
-    def update(self, logits, q):
-        """s = logits - 2 field(q); for Potts but for what the labels of a pixel share, which no softmax sees."""
-        return torch.add(logits, self._sum(q), alpha=2 if self._matrices is None else -2)
+    def update(self, logits, q, update=None):
+        """s = logits - 2 field(q); for Potts but for what the labels of a pixel share, which no softmax sees. With a number it is
+        one of the updates of the span."""
+        if self._span is not None and update is not None:
+            self._span.give(update, q)
+        return torch.add(logits, self._sum(q, update), alpha=2 if self._matrices is None else -2)
 
     def begin(self, needs):
         self._needs = needs
@@ -123,6 +140,8 @@ class _Field:
         self._is_collecting = needs.sigmas or needs.image
         for kernel in self._kernels if self._is_collecting else ():
             kernel.begin(needs)
+        if needs.sigmas:
+            self._span.begin()
 
     def _mix(self, rows, kernel, is_centred):
         if self._matrices is not None:
@@ -133,8 +152,14 @@ class _Field:
         """dL/dq for L = x . field(q) with a constant x; and what that says of the parameters is added up. Where the rows of x are
         centred, so that they sum to zero, dL/dq for Potts is given but for what the labels of a pixel share."""
         total, needs = None, self._needs
+        if needs.sigmas:
+            self._span.next()
+            self._span.add("x", x)
+            self._is_centred = is_centred
         for index, kernel in enumerate(self._kernels):
             filtered = kernel.apply(x, self._labels)
+            if needs.sigmas and isinstance(kernel, Bilateral):
+                self._span.add(index, filtered)
             found = torch.addcmul(filtered, kernel.diagonal, x, value=-1)
             weight = self._weights[index]
             if self._matrices is not None:
@@ -150,14 +175,26 @@ class _Field:
                 if needs.weights:
                     self._by_weight[index] = self._by_weight[index] + dot(q, mixed)
                 total = weight * mixed if total is None else total.addcmul_(mixed, weight)
-            if self._is_collecting and (needs.sigmas or isinstance(kernel, Bilateral)):
+            if needs.image and isinstance(kernel, Bilateral):
                 adjoint = weight * self._mix(x, index, is_centred)
                 kernel.collect(q, adjoint, weight * self._mix(filtered, index, is_centred), self._labels)
         return total.reshape(q.shape)
 
+    def _finish_sigmas(self):
+        span = self._span
+        for index, kernel in enumerate(self._kernels):
+            weight = self._weights[index]
+            adjoints = [weight * self._mix(x, index, self._is_centred) for x in span.sums("x")]
+            returned = None
+            if isinstance(kernel, Bilateral):
+                returned = [weight * self._mix(x, index, self._is_centred) for x in span.sums(index)]
+            kernel.add_sigmas(span, adjoints, returned, self._labels)
+
     def finish(self, image):
         """Derivatives by image, weights, sigmas, matrices; None: not wanted."""
         by_image = by_sigma = None
+        if self._needs.sigmas:
+            self._finish_sigmas()
         if self._is_collecting:
             for kernel in self._kernels:
                 if isinstance(kernel, Bilateral):
@@ -190,7 +227,7 @@ def _updates(field, logits, inside, iterations, every):
         q = _distribution(s, inside)
         if update and update % every == 0:
             kept[update] = q
-        s = field.update(logits, q)
+        s = field.update(logits, q, update)
     return s, kept
 
 
@@ -212,10 +249,12 @@ def _result(s, inside, is_log):
     return found if inside is None else torch.where(inside > 0, found, 0 * inside)
 
 
-def mean_field(task, iterations, is_log, every, logits, image, mask, weights, sigmas, matrices):
-    """The result, the field and what was kept."""
+def mean_field(task, iterations, is_log, every, logits, image, mask, weights, sigmas, matrices, has_sigmas=False):
+    """The result, the field and what was kept; with ``has_sigmas`` also for their derivatives."""
     with _exactly(logits.device):
         field = _Field(task, image, weights, sigmas, matrices)
+        if has_sigmas and iterations:
+            field.span(iterations)
         rows, inside = field.rows(logits, -math.inf), _inside(mask)
         s, kept = _updates(field, rows, inside, iterations, every)
         return field.planes(_result(s, inside, is_log)), field, kept
@@ -234,7 +273,7 @@ def mean_field_back(field, iterations, is_log, every, gradient, result, kept, lo
             # Where q is zero the derivative may be anything.
             given = torch.where(q > 0, given, torch.zeros_like(given))
             e = q * (given - (q * given).sum(-1, keepdim=True))
-        field.begin(needs)
+        field.begin(needs if iterations else needs._replace(sigmas=False))
         by_logits = e
         for q in _backwards(field, rows, inside, iterations, every, kept):
             e = torch._softmax_backward_data(field.back(q, -2 * e, True), q, -1, torch.float32)
@@ -245,7 +284,9 @@ def mean_field_back(field, iterations, is_log, every, gradient, result, kept, lo
 class MeanFieldOnGPU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, task, iterations, is_log, every, logits, image, mask, weights, sigmas, matrices):
-        result, field, kept = mean_field(task, iterations, is_log, every, logits, image, mask, weights, sigmas, matrices)
+        result, field, kept = mean_field(
+            task, iterations, is_log, every, logits, image, mask, weights, sigmas, matrices, ctx.needs_input_grad[8]
+        )
         # Autograd lets go of what it saved after the last way back, and with it of the lattices.
         holder, token = [field], torch.empty(0)
         weakref.finalize(token, holder.clear)
@@ -287,6 +328,9 @@ def crf_loss_back(field, gradient, rows, found, factors, image, mask, needs):
     """Derivatives by y, image, weights, sigmas, matrices."""
     with _exactly(rows.device):
         each = (gradient.double() * factors).float().reshape((-1,) + (1,) * (rows.ndim - 1))
+        if needs.sigmas:
+            field.span(1)
+            field.give(rows)
         field.begin(needs)
         if needs.image or needs.weights or needs.sigmas or needs.matrices:
             field.back(rows, each * rows, False)

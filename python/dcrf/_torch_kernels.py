@@ -86,13 +86,15 @@ class Positions:
         if needs.sigmas:
             _, self._derivatives = self._make(True)
 
-    def collect(self, q, adjoint, returned, channels):
+    def add_sigmas(self, span, adjoints, returned, channels):
         """Add what G . (K - diag) q says of the sigmas."""
         for axis, derivative in enumerate(self._derivatives):
             matrices = list(self._matrices)
             matrices[axis] = derivative
-            there = self._product(matrices, q).addcmul_(self._diagonal(matrices), q, value=-1)
-            self._by_log_sigma[axis] = self._by_log_sigma[axis] + dot(adjoint, there)
+            diagonal = self._diagonal(matrices)
+            for q, adjoint in zip(span.distributions(), adjoints):
+                there = self._product(matrices, q).addcmul_(diagonal, q, value=-1)
+                self._by_log_sigma[axis] = self._by_log_sigma[axis] + precise_dot(adjoint, there)
 
     def by_sigma(self):
         return torch.stack(self._by_log_sigma) / self._sigmas
@@ -100,6 +102,11 @@ class Positions:
 
 def dot(one, other):
     return torch.dot(one.reshape(-1), other.reshape(-1))
+
+
+def precise_dot(one, other):
+    """In double but for the last axis, for sums that nearly cancel."""
+    return (one * other).sum(-1).sum(dtype=torch.float64)
 
 
 def make_lattices(features, pictures, channels, is_symmetric):
@@ -125,6 +132,11 @@ class Bilateral:
         self._features = self._rows(self._sigmas)
         self._lattices, self._scale, self.diagonal = self._make(self._features)
         self._needs = None
+        self._kept = {}
+
+    def keep(self, update, filtered):
+        """K q of an update, for the derivatives by sigmas."""
+        self._kept[update] = filtered
 
     def _rows(self, sigmas):
         """The last axis first, then the channels; products in double, rounded once."""
@@ -213,29 +225,40 @@ class Bilateral:
             self._differences.append([places, pair, 0])
 
     def collect(self, q, adjoint, returned, channels):
+        """Add what G . (K - diag) q says of the picture."""
         filtered = self.apply(q, channels)
-        both = (adjoint * filtered).addcmul_(q, returned).sum(-1)
         if self._task.is_symmetric:
+            both = (adjoint * filtered).addcmul_(q, returned).sum(-1)
             self._h = self._h + self.diagonal[..., 0] * (adjoint * q).sum(-1) - both / 2
-        if self._needs.sigmas:
-            for place in range(self._axes):
-                f = self._centred[..., place]
-                mixed = (adjoint * self.apply(q * f[..., None], channels)).sum(-1)
-                found = dot(f, f * both - 2 * mixed)
-                self._by_log_sigma[place] = self._by_log_sigma[place] + found
-            for difference in self._differences:
-                for sign, (lattices, scale, diagonal) in zip((1, -1), difference[1]):
+        found = []
+        for place in range(self._axes, self._centred.shape[-1]):
+            f = self._centred[..., place, None]
+            found.append(
+                (adjoint * (f * filtered - self.apply(q * f, channels))).sum(-1)
+                + (q * (f * returned - self.apply(adjoint * f, channels))).sum(-1)
+            )
+        self._by_feature = self._by_feature - torch.stack(found, -1)
+
+    def add_sigmas(self, span, adjoints, returned, channels):
+        """The same of the sigmas, but for what the normalization adds."""
+        steps, own = list(zip(span.distributions(), adjoints)), 0
+        for (q, adjoint), back, filtered in zip(steps, returned, span.in_order(self._kept)):
+            filtered = self.apply(q, channels) if filtered is None else filtered
+            both = (adjoint * filtered).addcmul_(q, back).addcmul_(self.diagonal * adjoint, q, value=-2)
+            own = own + both.sum(-1)
+        if self._task.is_symmetric and not self._needs.image:
+            self._h = -own / 2
+        for place in range(self._axes):
+            f, mixed = self._centred[..., place], 0
+            for q, adjoint in steps:
+                given = q * f[..., None]
+                mixed = mixed + (adjoint * self.apply(given, channels).addcmul_(self.diagonal, given, value=-1)).sum(-1)
+            self._by_log_sigma[place] = precise_dot(f, f * own - 2 * mixed)
+        for difference in self._differences:
+            for sign, (lattices, scale, diagonal) in zip((1, -1), difference[1]):
+                for q, adjoint in steps:
                     there = self._filter(lattices, scale, q, channels).addcmul_(diagonal, q, value=-1)
-                    difference[2] = difference[2] + sign * dot(adjoint, there).double()
-        if self._needs.image:
-            found = []
-            for place in range(self._axes, self._centred.shape[-1]):
-                f = self._centred[..., place, None]
-                found.append(
-                    (adjoint * (f * filtered - self.apply(q * f, channels))).sum(-1)
-                    + (q * (f * returned - self.apply(adjoint * f, channels))).sum(-1)
-                )
-            self._by_feature = self._by_feature - torch.stack(found, -1)
+                    difference[2] = difference[2] + sign * precise_dot(adjoint, there)
 
     def finish(self):
         """What the normalization adds."""

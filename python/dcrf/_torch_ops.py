@@ -82,7 +82,7 @@ def _mean_field_backward_on_gpu(gradient, logits, image, mask, weights, sigmas, 
     settings, given = Task.read(task), (logits, image, mask, weights, sigmas, matrices)
     if not _torch_gpu.takes(settings, logits):
         return _mean_field_backward(gradient, *given, iterations, is_log, task, needs)
-    result, field, kept = _torch_gpu.mean_field(settings, iterations, is_log, 1, *given)
+    result, field, kept = _torch_gpu.mean_field(settings, iterations, is_log, 1, *given, bool(needs[3]))
     found = _torch_gpu.mean_field_back(
         field, iterations, is_log, 1, gradient, result, kept, logits, image, mask, Needs(*needs)
     )

@@ -23,14 +23,14 @@
  *
  * On a lattice, k_ab is the lattice's kernel, which is not a Gaussian. For positions, these sums
  * are closer to the exact operator's than finite differences of lattices, in which points move to
- * other simplices as sigma changes. For colours they are not (docs/howto/train.md has figures), so
- * the steps are kept for finite differences (sigma_difference.c). */
+ * other simplices as sigma changes. For colours they are not (docs/howto/train.md has figures);
+ * there, differences are used (sigma_difference.c). Both are computed for all steps at once
+ * (sigma_span.c). */
 #include "energy/pair_gradient.h"
 
 #include "core/error.h"
 #include "core/memory.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,9 +57,9 @@ struct dcrf_pair_gradient {
     float *adjoint;               /* G */
     float *returned;              /* K G */
     float *in, *out;              /* for features: f v and K (f v) */
-    struct dcrf_pair_step *steps; /* kept if sigmas of a lattice's channels are wanted */
-    size_t step_count, most_steps;
-    double *parts; /* PARTS x labels x labels; with compatibilities */
+    const float *const *q;        /* of all steps */
+    struct dcrf_sigma_span *span; /* if sigmas of a lattice or grid are wanted */
+    double *parts;                /* PARTS x labels x labels; with compatibilities */
 };
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -85,34 +85,19 @@ static bool wants_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
     return g->wanted.sigma && g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES;
 }
 
-/* Are the sigma derivatives of this kernel's channels computed by finite differences? */
-static bool wants_differences(const struct dcrf_pair_gradient *g, size_t kernel) {
-    const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
-    return wants_sigmas(g, kernel) && features->dimension > features->axes &&
-           dcrf_operator_kind_of(g->plan->kernels[kernel].op) == DCRF_OPERATOR_LATTICE;
+static bool is_in_span(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return g->wanted.sigma && dcrf_sigma_span_has(g->plan, kernel);
 }
 
-/* The number of features, from the first on, whose sigma derivatives come from sums of squares. */
-static size_t summed_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
-    const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
-    return wants_differences(g, kernel) ? features->axes : features->dimension;
-}
-
-static bool take_steps(struct dcrf_pair_gradient *g) {
-    const dcrf_model *model = g->plan->model;
-    g->steps = dcrf_allocate_zero(g->most_steps, sizeof *g->steps);
-    bool is_complete = g->steps;
-    for (size_t t = 0; is_complete && t < g->most_steps; t++) {
-        g->steps[t].e = dcrf_allocate(model->variables, model->stride * sizeof *g->steps[t].e);
-        is_complete = g->steps[t].e;
-    }
-    return is_complete;
+/* h, if it is summed step by step; otherwise it comes from the span. */
+static double *summed_h(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return wants_features(g, kernel) || !is_in_span(g, kernel) ? g->kernels[kernel].h : NULL;
 }
 
 static bool take_memory(struct dcrf_pair_gradient *g) {
     const dcrf_model *model = g->plan->model;
     const size_t n = model->variables, row = model->stride * sizeof(float);
-    bool is_complete = true, has_products = false, has_differences = false;
+    bool is_complete = true, has_blocks = false;
     g->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *g->kernels);
     g->filtered = dcrf_allocate_zero(n, row);
     g->adjoint = dcrf_allocate_zero(n, row);
@@ -132,11 +117,10 @@ static bool take_memory(struct dcrf_pair_gradient *g) {
                 dcrf_allocate_zero(n, kernel->features.dimension * sizeof *sums->features);
             is_complete = is_complete && sums->features;
         }
-        has_differences = has_differences || wants_differences(g, m);
         if (wants_features(g, m) || wants_sigmas(g, m)) {
             sums->h = dcrf_allocate_zero(n, sizeof *sums->h);
             is_complete = is_complete && sums->h;
-            has_products = true;
+            has_blocks = has_blocks || wants_features(g, m) || !is_in_span(g, m);
             find_mean(&kernel->features, sums->mean);
         }
     }
@@ -144,17 +128,25 @@ static bool take_memory(struct dcrf_pair_gradient *g) {
         g->parts = dcrf_allocate(PARTS * model->labels, model->labels * sizeof *g->parts);
         is_complete = is_complete && g->parts;
     }
-    if (has_products) {
+    if (has_blocks) {
         g->in = dcrf_allocate_zero(n, row);
         g->out = dcrf_allocate_zero(n, row);
         is_complete = is_complete && g->in && g->out;
     }
-    return is_complete && (!has_differences || take_steps(g));
+    return is_complete;
+}
+
+/* The span of the steps, if any kernel needs it. */
+static dcrf_status take_span(struct dcrf_pair_gradient *g, size_t steps, dcrf_error *error) {
+    for (size_t m = 0; m < g->plan->kernel_count; m++)
+        if (is_in_span(g, m))
+            return dcrf_sigma_span_new(&g->span, g->plan, g->workspace, g->q, steps, error);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_plan *plan,
                                    dcrf_workspace *workspace, const dcrf_derivatives *wanted,
-                                   size_t steps, dcrf_error *error) {
+                                   const float *const *q, size_t steps, dcrf_error *error) {
     *out = NULL;
     dcrf_status status = dcrf_plan_check(plan, error);
     if (status < 0)
@@ -164,21 +156,19 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
         return dcrf_fail_memory(error, "derivatives");
     g->plan = plan;
     g->workspace = workspace;
-    g->most_steps = steps;
+    g->q = q;
     if (wanted)
         g->wanted = *wanted;
     status =
         dcrf_check_reserved(g->wanted.reserved, sizeof g->wanted.reserved, "derivatives", error);
-    if (status < 0) {
+    if (status == DCRF_OK && !take_memory(g))
+        status = dcrf_fail_memory(error, "derivatives");
+    if (status == DCRF_OK)
+        status = take_span(g, steps, error);
+    if (status < 0)
         dcrf_pair_gradient_free(&g);
-        return status;
-    }
-    if (!take_memory(g)) {
-        dcrf_pair_gradient_free(&g);
-        return dcrf_fail_memory(error, "derivatives");
-    }
     *out = g;
-    return DCRF_OK;
+    return status;
 }
 
 void dcrf_pair_gradient_free(struct dcrf_pair_gradient **pointer) {
@@ -197,9 +187,7 @@ void dcrf_pair_gradient_free(struct dcrf_pair_gradient **pointer) {
     dcrf_release(g->in);
     dcrf_release(g->out);
     dcrf_release(g->parts);
-    for (size_t t = 0; g->steps && t < g->most_steps; t++)
-        dcrf_release(g->steps[t].e);
-    dcrf_release(g->steps);
+    dcrf_sigma_span_free(&g->span);
     dcrf_release(g);
     *pointer = NULL;
 }
@@ -234,21 +222,59 @@ static dcrf_status filter(const struct step *step, const float *in, float *out, 
                              &application, error);
 }
 
+/* Sums in four parts, which do not wait for each other. */
+#define PARTIAL 4
+
+static double sum_of(const float *values, size_t count) {
+    double sums[PARTIAL] = {0};
+    size_t i = 0;
+    for (; i + PARTIAL <= count; i += PARTIAL)
+        for (size_t k = 0; k < PARTIAL; k++)
+            sums[k] += (double)values[i + k];
+    for (; i < count; i++)
+        sums[0] += (double)values[i];
+    return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+double dcrf_row_dot(size_t count, const float *x, const float *y, const float *z, double factor) {
+    double totals[PARTIAL] = {0};
+    size_t i = 0;
+    for (; i + PARTIAL <= count; i += PARTIAL)
+        for (size_t k = i; k < i + PARTIAL; k++)
+            totals[k - i] += (double)x[k] * ((double)y[k] - factor * (double)z[k]);
+    for (; i < count; i++)
+        totals[0] += (double)x[i] * ((double)y[i] - factor * (double)z[i]);
+    return totals[0] + totals[1] + totals[2] + totals[3];
+}
+
+static double potts_row(size_t labels, const float *e, const float *q, const float *filtered,
+                        double diagonal, double factor, float *adjoint) {
+    const double sum = sum_of(e, labels);
+    double totals[PARTIAL] = {0};
+    size_t j = 0;
+    for (; j + PARTIAL <= labels; j += PARTIAL)
+        for (size_t k = j; k < j + PARTIAL; k++)
+            totals[k - j] += (sum - (double)e[k]) * ((double)filtered[k] - diagonal * (double)q[k]);
+    for (; j < labels; j++)
+        totals[0] += (sum - (double)e[j]) * ((double)filtered[j] - diagonal * (double)q[j]);
+    for (size_t i = 0; adjoint && i < labels; i++)
+        adjoint[i] = (float)(factor * (sum - (double)e[i]));
+    return totals[0] + totals[1] + totals[2] + totals[3];
+}
+
 double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, const float *e,
                      const float *q, const float *filtered, float diagonal, double factor,
                      float *adjoint) {
-    double sum = 0, total = 0;
-    for (size_t i = 0; kernel->compatibility == DCRF_COMPATIBILITY_POTTS && i < labels; i++)
-        sum += (double)e[i];
+    if (kernel->compatibility == DCRF_COMPATIBILITY_POTTS)
+        return potts_row(labels, e, q, filtered, (double)diagonal, factor, adjoint);
+    double total = 0;
     for (size_t j = 0; j < labels; j++) {
-        double mixed = sum - (double)e[j];
+        double mixed = 0;
         if (kernel->compatibility == DCRF_COMPATIBILITY_VECTOR)
             mixed = (double)kernel->compatibility_values[j] * (double)e[j];
-        if (kernel->compatibility == DCRF_COMPATIBILITY_MATRIX) {
-            mixed = 0;
+        else
             for (size_t i = 0; i < labels; i++)
                 mixed += (double)kernel->compatibility_values[j * labels + i] * (double)e[i];
-        }
         total += mixed * ((double)filtered[j] - (double)diagonal * (double)q[j]);
         if (adjoint)
             adjoint[j] = (float)(factor * mixed);
@@ -256,18 +282,23 @@ double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, cons
     return total;
 }
 
-/* Compute G, and return the sum for the weight. */
+/* Compute G and its part of h_a n_a = -(G_a . F_a + q_a . (dL/dq)_a) / 2, and return the sum for
+ * the weight. */
 static double adjoint_rows(void *context, size_t begin, size_t end) {
     const struct step *step = context;
     struct dcrf_pair_gradient *g = step->g;
     const dcrf_model *model = g->plan->model;
     const struct dcrf_model_kernel *kernel = kernel_of(step);
     const float *diagonal = g->plan->kernels[step->kernel].diagonal;
-    double total = 0;
+    const double factor = step->factor * kernel->weight;
+    double total = 0, *h = summed_h(g, step->kernel);
     for (size_t a = begin; a < end; a++) {
         const size_t at = a * model->stride;
-        total += dcrf_pair_row(kernel, model->labels, step->e + at, step->q + at, g->filtered + at,
-                               diagonal[a], step->factor * kernel->weight, g->adjoint + at);
+        const double row = dcrf_pair_row(kernel, model->labels, step->e + at, step->q + at,
+                                         g->filtered + at, diagonal[a], factor, g->adjoint + at);
+        total += row;
+        if (h)
+            h[a] -= factor * row / 2;
     }
     return step->factor * kernel->factor * total; /* with respect to the weight as given */
 }
@@ -306,17 +337,23 @@ static void add_compatibility(struct step *step) {
                 sums[i * labels + j] += factor * g->parts[(part * labels + j) * labels + i];
 }
 
-/* dL/dq += (K - diag) G */
+/* dL/dq += (K - diag) G, and its part of h */
 static void add_returned(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct step *step = context;
     const dcrf_model *model = step->g->plan->model;
     const float *diagonal = step->g->plan->kernels[step->kernel].diagonal;
-    for (size_t a = begin; a < end; a++)
-        for (size_t i = 0; i < model->labels; i++) {
-            const size_t k = a * model->stride + i;
-            step->q_derivative[k] += step->g->returned[k] - diagonal[a] * step->g->adjoint[k];
-        }
+    double *h = summed_h(step->g, step->kernel);
+    for (size_t a = begin; a < end; a++) {
+        const size_t at = a * model->stride;
+        const float *returned = step->g->returned + at, *adjoint = step->g->adjoint + at;
+        for (size_t i = 0; step->q_derivative && i < model->labels; i++)
+            step->q_derivative[at + i] += returned[i] - diagonal[a] * adjoint[i];
+        if (h)
+            h[a] -=
+                dcrf_row_dot(model->labels, step->q + at, returned, adjoint, (double)diagonal[a]) /
+                2;
+    }
 }
 
 /* ---- features ------------------------------------------------------------------------------- */
@@ -369,25 +406,6 @@ static dcrf_status add_features_of(struct step *step, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* h_a n_a */
-static void add_h(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct step *step = context;
-    const struct dcrf_pair_gradient *g = step->g;
-    const dcrf_model *model = g->plan->model;
-    const float *diagonal = g->plan->kernels[step->kernel].diagonal;
-    for (size_t a = begin; a < end; a++) {
-        double sum = 0;
-        for (size_t i = 0; i < model->labels; i++) {
-            const size_t k = a * model->stride + i;
-            const double own = (double)diagonal[a] * (double)g->adjoint[k] * (double)step->q[k];
-            sum += (double)g->adjoint[k] * (double)g->filtered[k] - own;
-            sum += (double)step->q[k] * (double)g->returned[k] - own;
-        }
-        g->kernels[step->kernel].h[a] -= sum / 2;
-    }
-}
-
 static dcrf_status add_features(struct step *step, dcrf_error *error) {
     step->values = step->q;
     step->spread = step->g->filtered;
@@ -426,7 +444,7 @@ static double squares_of_rows(void *context, size_t begin, size_t end) {
 static dcrf_status add_squares(struct step *step, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(step->g->workspace);
     const size_t n = step->g->plan->model->variables;
-    const size_t count = summed_sigmas(step->g, step->kernel);
+    const size_t count = kernel_of(step)->features.dimension;
     step->values = step->q;
     for (step->feature = 0; step->feature < count; step->feature++) {
         dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
@@ -441,17 +459,13 @@ static dcrf_status add_squares(struct step *step, dcrf_error *error) {
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
-dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, const float *q, const float *e,
+dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, size_t t, const float *e,
                                    double factor, float *q_derivative, dcrf_error *error) {
     const dcrf_model *model = g->plan->model;
+    const float *q = g->q[t];
     dcrf_pool *pool = dcrf_workspace_pool(g->workspace);
-    if (g->steps) {
-        assert(g->step_count < g->most_steps);
-        struct dcrf_pair_step *kept = &g->steps[g->step_count++];
-        kept->q = q;
-        kept->factor = factor;
-        memcpy(kept->e, e, model->variables * model->stride * sizeof *e);
-    }
+    if (g->span)
+        dcrf_sigma_span_add_step(g->span, t, e, factor);
     if (q_derivative)
         memset(q_derivative, 0, model->variables * model->stride * sizeof *q_derivative);
     for (size_t m = 0; m < model->kernel_count; m++) {
@@ -467,13 +481,12 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, const float *q,
             continue;
         if ((status = filter(&step, g->adjoint, g->returned, error)) < 0)
             return status;
-        if (q_derivative)
-            dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
-        if (g->kernels[m].h && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC)
-            dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_h, &step);
+        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
         if (g->kernels[m].features && (status = add_features(&step, error)) < 0)
             return status;
-        if (wants_sigmas(g, m) && (status = add_squares(&step, error)) < 0)
+        if (is_in_span(g, m))
+            dcrf_sigma_span_add_kernel(g->span, t, m, g->filtered, g->returned);
+        else if (wants_sigmas(g, m) && (status = add_squares(&step, error)) < 0)
             return status;
     }
     return DCRF_OK;
@@ -546,16 +559,38 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     return status;
 }
 
+/* dL/dsigma of one kernel. */
+static dcrf_status write_sigmas(struct dcrf_pair_gradient *g, size_t m, dcrf_error *error) {
+    const struct dcrf_features *features = &g->plan->model->kernels[m].features;
+    const size_t summed = is_in_span(g, m) ? features->axes : features->dimension;
+    double *sigma = g->wanted.sigma + m * DCRF_MAX_FEATURES;
+    memset(sigma, 0, DCRF_MAX_FEATURES * sizeof *sigma);
+    if (!wants_sigmas(g, m))
+        return DCRF_OK;
+    for (size_t c = 0; c < summed; c++)
+        sigma[c] = g->kernels[m].sigma[c] / dcrf_features_sigma(features, c);
+    return is_in_span(g, m)
+               ? dcrf_sigma_span_channels(g->span, m, g->wanted.channels_share_sigma != 0,
+                                          g->filtered, sigma, error)
+               : DCRF_OK;
+}
+
 dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *error) {
     const dcrf_model *model = g->plan->model;
+    const size_t labels = model->labels;
     for (size_t m = 0; m < model->kernel_count; m++) {
-        const struct kernel_sums *sums = &g->kernels[m];
-        const size_t labels = model->labels;
-        if (sums->h && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC) {
-            const dcrf_status status = add_normalization(g, m, error);
-            if (status < 0)
-                return status;
-        }
+        struct kernel_sums *sums = &g->kernels[m];
+        dcrf_status status = DCRF_OK;
+        if (is_in_span(g, m))
+            status = dcrf_sigma_span_positions(g->span, m, sums->mean, g->filtered, sums->sigma,
+                                               summed_h(g, m) ? NULL : sums->h, error);
+        if (status == DCRF_OK && sums->h &&
+            model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC)
+            status = add_normalization(g, m, error);
+        if (status == DCRF_OK && g->wanted.sigma)
+            status = write_sigmas(g, m, error);
+        if (status < 0)
+            return status;
         if (g->wanted.weight)
             g->wanted.weight[m] = sums->weight;
         if (g->wanted.compatibility)
@@ -565,21 +600,6 @@ dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *
             memcpy(g->wanted.features[m], sums->features,
                    model->variables * model->kernels[m].features.dimension *
                        sizeof *sums->features);
-        if (!g->wanted.sigma)
-            continue;
-        double *sigma = g->wanted.sigma + m * DCRF_MAX_FEATURES;
-        memset(sigma, 0, DCRF_MAX_FEATURES * sizeof *sigma);
-        if (!wants_sigmas(g, m))
-            continue;
-        for (size_t c = 0; c < summed_sigmas(g, m); c++)
-            sigma[c] = sums->sigma[c] / dcrf_features_sigma(&model->kernels[m].features, c);
-        if (wants_differences(g, m)) {
-            const dcrf_status status = dcrf_sigma_differences(
-                g->plan, g->workspace, m, g->steps, g->step_count,
-                g->wanted.channels_share_sigma != 0, g->filtered, sigma, error);
-            if (status < 0)
-                return status;
-        }
     }
     return DCRF_OK;
 }
@@ -599,10 +619,10 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
     if (derivatives && derivatives->unary)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the pairwise energy has no derivative by unary energies");
-    dcrf_status status = dcrf_pair_gradient_new(&g, plan, workspace, derivatives, 1, error);
+    dcrf_status status = dcrf_pair_gradient_new(&g, plan, workspace, derivatives, &y, 1, error);
     if (status < 0)
         return status;
-    status = dcrf_pair_gradient_add(g, y, y, 1, y_derivative, error);
+    status = dcrf_pair_gradient_add(g, 0, y, 1, y_derivative, error);
     if (status == DCRF_OK)
         status = dcrf_pair_gradient_finish(g, error);
     if (status == DCRF_OK) {

@@ -253,8 +253,8 @@ static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_
         return status;
     if (!u->has_run)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
-    if ((status = dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives, u->iterations,
-                                         error)) < 0)
+    if ((status = dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives,
+                                         (const float *const *)u->q, u->iterations, error)) < 0)
         return status;
     struct back back = {.model = model,
                         .derivative = u->derivative,
@@ -274,8 +274,7 @@ static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_
                           back_rows, &back);
         back.is_by_logarithm = false;
         if (t > 0)
-            status =
-                dcrf_pair_gradient_add(pairs, u->q[t - 1], u->message, 2, u->derivative, error);
+            status = dcrf_pair_gradient_add(pairs, t - 1, u->message, 2, u->derivative, error);
     }
     if (status == DCRF_OK)
         status = dcrf_pair_gradient_finish(pairs, error);
