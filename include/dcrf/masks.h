@@ -8,6 +8,8 @@
  *
  * For images and volumes, with any number of labels. All lengths scale with the image and with the
  * thickness of its objects, so an image of twice the size gives the same borders at twice the size.
+ * Images whose pixels are smaller than a third of a unit are worked on at a reduced size first; the
+ * kernels then only follow edges at the size of the pixels.
  * The energies do not depend on the number of threads.
  *
  * SPDX-License-Identifier: MIT */

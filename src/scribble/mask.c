@@ -13,16 +13,23 @@
  * round. So a careful map barely changes, and a careless one is trusted little. From the third
  * round on, colours are weighted by how much they tell about labels near the borders
  * (mask_colours.c), and sigma is narrower where that is little: borders found by such colours may
- * not be errors of the map. The result is phi of the last round. */
+ * not be errors of the map. The result is phi of the last round.
+ *
+ * A large picture is reduced for all this (mask_reduce.c). Then mean field runs once more, under
+ * phi of the last round; the result is -ln Q, enlarged with the picture's colours as a guide, and
+ * the kernels are those that follow edges within a cell. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
+#include "model/unary.h"
 #include "model/view.h"
 #include "scribble/field.h"
 #include "scribble/mask_border.h"
 #include "scribble/mask_colours.h"
+#include "scribble/mask_reduce.h"
 
 #include <dcrf/scribbles.h>
+#include <dcrf/unary.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,6 +46,10 @@
 #define INFORMATION_NONE 0.1 /* the score of labels with the same colours */
 #define INFORMATION_FULL 0.45
 #define SPATIAL_SIGMA_MIN 0.5
+#define CELL (2.0 / 3) /* units: large pictures are reduced to cells of this size */
+#define CELL_ITERATIONS 10
+#define EDGE_WEIGHT (1.0 / 6) /* factors on the kernels within a cell */
+#define EDGE_CHANNEL_SIGMA 1.6
 #define MAX_CHANNELS (DCRF_MAX_FEATURES - DCRF_MAX_AXES)
 #define VARIABLES_PER_CHUNK 1024
 
@@ -160,14 +171,12 @@ static dcrf_status read_confidence(struct task *t, const dcrf_view *confidence, 
 
 static bool take_memory(struct task *t) {
     const size_t row = t->stride * sizeof(float);
-    t->map = dcrf_allocate(t->variables, sizeof *t->map);
     t->labelling = dcrf_allocate(t->variables, sizeof *t->labelling);
     t->unary = dcrf_allocate_zero(t->variables, row);
     t->message = dcrf_allocate_zero(t->variables, row);
     t->q = dcrf_allocate_zero(t->variables, row);
-    t->label_sizes = dcrf_allocate_zero(t->labels, sizeof *t->label_sizes);
     t->sigma = dcrf_allocate_zero(t->labels, sizeof *t->sigma);
-    return t->map && t->labelling && t->unary && t->message && t->q && t->label_sizes && t->sigma;
+    return t->labelling && t->unary && t->message && t->q && t->sigma;
 }
 
 static void describe_kernels(const struct task *t, dcrf_mask_info *info) {
@@ -213,16 +222,22 @@ static dcrf_status build_kernels(struct task *t, const dcrf_view *image, const d
     return status;
 }
 
-static dcrf_status prepare(struct task *t, const dcrf_view *image, const dcrf_view *map,
-                           const dcrf_view *confidence, dcrf_mask_info *info, dcrf_error *error) {
+static dcrf_status read_inputs(struct task *t, const dcrf_view *map, const dcrf_view *confidence,
+                               dcrf_mask_info *info, dcrf_error *error) {
+    t->map = dcrf_allocate(t->variables, sizeof *t->map);
+    t->label_sizes = dcrf_allocate_zero(t->labels, sizeof *t->label_sizes);
+    if (!t->map || !t->label_sizes)
+        return dcrf_fail_memory(error, what);
+    const dcrf_status status = read_map(t, map, info, error);
+    return status < 0 ? status : read_confidence(t, confidence, error);
+}
+
+static dcrf_status prepare(struct task *t, const dcrf_view *image, dcrf_mask_info *info,
+                           dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
     if (!take_memory(t))
         return dcrf_fail_memory(error, what);
-    dcrf_status status = read_map(t, map, info, error);
-    if (status >= 0)
-        status = read_confidence(t, confidence, error);
-    if (status >= 0)
-        status = dcrf_colour_bins_init(&t->bins, &t->grid, image, pool, error);
+    dcrf_status status = dcrf_colour_bins_init(&t->bins, &t->grid, image, pool, error);
     if (status >= 0)
         status = dcrf_mask_colours_init(&t->colours, &t->bins, t->labels, t->workspace, error);
     if (status >= 0 && !dcrf_mask_border_init(&t->border, &t->grid, t->map, t->labels, THIN, pool))
@@ -240,14 +255,17 @@ static void clear(struct task *t) {
     dcrf_mask_border_clear(&t->border);
     dcrf_mask_colours_clear(&t->colours);
     dcrf_colour_bins_clear(&t->bins);
-    dcrf_release(t->map);
     dcrf_release(t->labelling);
-    dcrf_release(t->confidence);
     dcrf_release(t->unary);
     dcrf_release(t->message);
     dcrf_release(t->q);
-    dcrf_release(t->label_sizes);
     dcrf_release(t->sigma);
+}
+
+static void clear_inputs(struct task *t) {
+    dcrf_release(t->map);
+    dcrf_release(t->confidence);
+    dcrf_release(t->label_sizes);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -379,10 +397,14 @@ static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *er
     return status;
 }
 
+static struct dcrf_field field_of(const struct task *t) {
+    return (struct dcrf_field){t->workspace, t->coupling, t->variables, t->labels,
+                               t->stride,    t->unary,    t->message,   t->q};
+}
+
 /* Run mean field and measure its borders. */
 static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
-    const struct dcrf_field field = {t->workspace, t->coupling, t->variables, t->labels,
-                                     t->stride,    t->unary,    t->message,   t->q};
+    const struct dcrf_field field = field_of(t);
     const dcrf_status status = dcrf_field_run(&field, t->settings.iterations, error);
     if (status < 0)
         return status;
@@ -417,6 +439,114 @@ static dcrf_status run_rounds(struct task *t, dcrf_error *error) {
     return status;
 }
 
+/* The whole method at one size; phi of the last round stays in `unary`. */
+static dcrf_status refine(struct task *t, const dcrf_view *image, dcrf_mask_info *info,
+                          dcrf_error *error) {
+    dcrf_status status = prepare(t, image, info, error);
+    if (status >= 0)
+        status = run_rounds(t, error);
+    if (status >= 0)
+        info->offset = outward_offset(t);
+    return status;
+}
+
+static dcrf_status refine_whole(struct task *t, const dcrf_view *image, float *energies,
+                                dcrf_mask_info *info, dcrf_error *error) {
+    const dcrf_status status = refine(t, image, info, error);
+    for (size_t a = 0; status >= 0 && a < t->variables; a++)
+        memcpy(energies + a * t->labels, t->unary + a * t->stride, t->labels * sizeof *energies);
+    clear(t);
+    return status;
+}
+
+/* ---- large pictures ------------------------------------------------------------------------- */
+
+/* Labels that the map lacks, and variables whose label is certain, at the picture's own size. */
+static void bind(const struct task *t, float *energies) {
+    for (size_t a = 0; a < t->variables; a++)
+        for (size_t label = 0; label < t->labels; label++) {
+            const bool is_certain = t->confidence && t->confidence[a] >= 1 && t->map[a] >= 0;
+            if (t->label_sizes[label] == 0 || (is_certain && t->map[a] != (int32_t)label))
+                energies[a * t->labels + label] = (float)DCRF_MASK_BINDING_ENERGY;
+        }
+}
+
+/* -ln Q as rows without padding, in `unary`. */
+static dcrf_status run_last_field(struct task *cells, dcrf_error *error) {
+    const struct dcrf_field field = field_of(cells);
+    const dcrf_status status = dcrf_field_run(&field, CELL_ITERATIONS, error);
+    for (size_t k = 0; status >= 0 && k < cells->variables; k++)
+        for (size_t label = 0; label < cells->labels; label++)
+            cells->unary[k * cells->labels + label] = (float)-log(
+                fmax((double)cells->q[k * cells->stride + label], DCRF_PROBABILITY_MIN));
+    return status;
+}
+
+static void describe_edge_kernels(const dcrf_grid *grid, const dcrf_grid *cells,
+                                  dcrf_mask_info *info) {
+    info->spatial_sigma = HUGE_VAL;
+    info->bilateral_sigma = 0;
+    for (size_t i = 0; i < grid->axes; i++) {
+        info->spatial_sigma = fmin(info->spatial_sigma, grid->spacing[i]);
+        info->bilateral_sigma = fmax(info->bilateral_sigma, cells->spacing[i]);
+    }
+    info->bilateral_channel_sigma *= EDGE_CHANNEL_SIGMA;
+    info->spatial_weight *= EDGE_WEIGHT;
+    info->bilateral_weight *= EDGE_WEIGHT;
+}
+
+static dcrf_status refine_cells(const struct task *t, const struct dcrf_mask_reduced *reduced,
+                                const dcrf_view *image, float *energies, dcrf_mask_info *info,
+                                dcrf_error *error) {
+    struct task cells = {.settings = t->settings,
+                         .grid = reduced->grid,
+                         .variables = reduced->cells,
+                         .labels = t->labels,
+                         .stride = t->stride,
+                         .workspace = t->workspace,
+                         .map = reduced->map,
+                         .confidence = reduced->confidence,
+                         .label_sizes = t->label_sizes};
+    const dcrf_view colours =
+        dcrf_view_interleaved(reduced->image, DCRF_F32, &reduced->grid, reduced->channels);
+    dcrf_status status = refine(&cells, &colours, info, error);
+    if (status >= 0)
+        status = run_last_field(&cells, error);
+    if (status >= 0)
+        status = dcrf_unary_enlarge_guided(&cells.grid, cells.unary, t->labels, &t->grid, image,
+                                           energies, error);
+    clear(&cells);
+    return status;
+}
+
+static double unit_of(const dcrf_grid *grid) {
+    double extent = 1;
+    for (size_t i = 0; i < grid->axes; i++)
+        extent *= (double)grid->size[i] * grid->spacing[i];
+    return pow(extent, 1 / (double)grid->axes) / DCRF_MASK_EXTENT;
+}
+
+/* At a reduced size if the picture is large and the map has nothing thinner than the cells. */
+static dcrf_status refine_at_best_size(struct task *t, const dcrf_view *image, float *energies,
+                                       dcrf_mask_info *info, dcrf_error *error) {
+    const dcrf_grid cells = dcrf_mask_reduced_grid(&t->grid, CELL * unit_of(&t->grid));
+    struct dcrf_mask_reduced reduced;
+    if (memcmp(cells.size, t->grid.size, sizeof cells.size) == 0)
+        return refine_whole(t, image, energies, info, error);
+    dcrf_status status = dcrf_mask_reduce(&reduced, &t->grid, &cells, image, t->map, t->labels,
+                                          t->confidence, error);
+    if (status < 0)
+        return status;
+    if (dcrf_mask_reduced_is_faithful(&reduced, t->label_sizes, t->labels)) {
+        status = refine_cells(t, &reduced, image, energies, info, error);
+        bind(t, energies);
+        describe_edge_kernels(&t->grid, &cells, info);
+    } else
+        status = refine_whole(t, image, energies, info, error);
+    dcrf_mask_reduced_clear(&reduced);
+    return status;
+}
+
 dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, const dcrf_view *map,
                                size_t labels, const dcrf_view *confidence,
                                const dcrf_mask_settings *settings, dcrf_workspace *workspace,
@@ -436,16 +566,12 @@ dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, co
     t.grid = *grid;
     t.variables = grid->size[0] * grid->size[1] * grid->size[2];
     t.stride = dcrf_padded(labels);
-    status = prepare(&t, image, map, confidence, &found, error);
+    status = read_inputs(&t, map, confidence, &found, error);
     if (status >= 0)
-        status = run_rounds(&t, error);
-    for (size_t a = 0; status >= 0 && a < t.variables; a++)
-        memcpy(energies + a * labels, t.unary + a * t.stride, labels * sizeof *energies);
-    if (status >= 0 && info) {
-        found.offset = outward_offset(&t);
-        found.time_s = dcrf_time_s() - began_s;
+        status = refine_at_best_size(&t, image, energies, &found, error);
+    found.time_s = dcrf_time_s() - began_s;
+    if (status >= 0 && info)
         *info = found;
-    }
-    clear(&t);
+    clear_inputs(&t);
     return status;
 }

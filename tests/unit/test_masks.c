@@ -5,6 +5,7 @@
 #include "scribble/distance.h"
 #include "scribble/mask_border.h"
 #include "scribble/mask_colours.h"
+#include "scribble/mask_reduce.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -313,6 +314,73 @@ static void test_threads(void **state) {
     free_scene(&three);
 }
 
+/* ---- large pictures ------------------------------------------------------------------------- */
+
+enum { WIDE = 12, HIGH = 6, WIDE_CELLS = 4, HIGH_CELLS = 2, IN_CELL = 9 };
+
+/* Cells of 3 x 3 pixels, pixel by pixel. */
+static void test_reduction(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(WIDE, HIGH), cells = dcrf_mask_reduced_grid(&grid, 3.1);
+    float image[WIDE * HIGH], confidence[WIDE * HIGH], sum[WIDE_CELLS * HIGH_CELLS] = {0};
+    int32_t map[WIDE * HIGH];
+    struct dcrf_mask_reduced found;
+    dcrf_error error;
+    for (size_t a = 0; a < WIDE * HIGH; a++) {
+        image[a] = (float)(a * 37 % 100);
+        confidence[a] = a % WIDE < 3 ? 1 : 0.5f;
+        map[a] = a % WIDE < 5 ? 1 : a % WIDE < 6 ? -1 : a % WIDE == 8 ? 2 : 0;
+        sum[a / WIDE / 3 * WIDE_CELLS + a % WIDE / 3] += image[a];
+    }
+    const dcrf_view view = dcrf_view_interleaved(image, DCRF_F32, &grid, 1);
+    assert_int_equal(cells.size[0], WIDE_CELLS);
+    assert_int_equal(cells.size[1], HIGH_CELLS);
+    assert_true(cells.spacing[0] == 3 && cells.spacing[1] == 3);
+    assert_int_equal(dcrf_mask_reduce(&found, &grid, &cells, &view, map, 3, confidence, &error),
+                     DCRF_OK);
+    for (size_t k = 0; k < WIDE_CELLS * HIGH_CELLS; k++) {
+        assert_int_equal(found.map[k], k % WIDE_CELLS < 2);
+        assert_true(found.confidence[k] == (k % WIDE_CELLS < 1 ? 1 : 0.5f));
+        assert_true(fabs((double)(found.image[k] - sum[k] / IN_CELL)) < 1e-4); /* rounding */
+    }
+    /* Label 2 is one pixel wide: no cell has it. */
+    assert_false(dcrf_mask_reduced_is_faithful(&found, (const size_t[]){30, 30, HIGH}, 3));
+    assert_true(dcrf_mask_reduced_is_faithful(&found, (const size_t[]){30, 30, 0}, 3));
+    dcrf_mask_reduced_clear(&found);
+}
+
+/* Axes of which the pixels are large already keep them. */
+static void test_reduced_axes(void **state) {
+    (void)state;
+    const dcrf_grid volume = {3, {300, 200, 10}, {1, 1, 5}};
+    const dcrf_grid cells = dcrf_mask_reduced_grid(&volume, 4);
+    assert_int_equal(cells.size[0], 75);
+    assert_int_equal(cells.size[1], 50);
+    assert_int_equal(cells.size[2], 10);
+    assert_true(cells.spacing[2] == 5);
+}
+
+/* Found at a reduced size, and then followed to the pixel with narrow kernels. */
+static void test_large_picture(void **state) {
+    (void)state;
+    struct scene s = make_scene(1200, 1, 2, 0.25, 0.235);
+    float *sure = calloc(s.pixels, sizeof *sure);
+    const dcrf_view view = dcrf_view_interleaved(sure, DCRF_F32, &s.grid, 1);
+    dcrf_mask_info info;
+    for (size_t a = 0; a < s.pixels; a++)
+        sure[a] = a % 1200 < 400 ? 1 : 0.9f; /* a part of the border is binding */
+    assert_int_equal(find_energies(&s, 1, &view, &info), DCRF_OK);
+    size_t wrong = 0;
+    for (size_t a = 0; a < s.pixels; a++)
+        wrong += cheapest(&s, a) != (sure[a] < 1 ? s.truth[a] : s.map[a]);
+    assert_true(wrong < 400); /* of a border of some 1,400 pixels, each less than a cell off */
+    assert_true(info.spatial_sigma == 1);
+    assert_true(info.bilateral_sigma > 1 && info.bilateral_sigma < info.unit);
+    assert_int_equal(info.known, s.pixels);
+    free(sure);
+    free_scene(&s);
+}
+
 /* ---- odd maps ------------------------------------------------------------------------------- */
 
 static void test_odd_maps(void **state) {
@@ -383,6 +451,9 @@ int main(void) {
         cmocka_unit_test(test_wide_trimap),
         cmocka_unit_test(test_size_does_not_matter),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_reduction),
+        cmocka_unit_test(test_reduced_axes),
+        cmocka_unit_test(test_large_picture),
         cmocka_unit_test(test_odd_maps),
         cmocka_unit_test(test_confidence),
         cmocka_unit_test(test_moves),
