@@ -83,6 +83,34 @@ static void spread_costs(struct dcrf_dual_space *space) {
     }
 }
 
+/* ---- distances ------------------------------------------------------------------------------ */
+
+static dcrf_status fill_distances(const struct dcrf_column_group *group, size_t labels,
+                                  double *matrix, float *distances, dcrf_error *error) {
+    const dcrf_status status =
+        group->cuts ? dcrf_cuts_distances(group->cuts, matrix, error) : DCRF_OK;
+    for (size_t i = 0; i < labels && status == DCRF_OK; i++)
+        for (size_t j = 0; j < labels; j++)
+            distances[i * labels + j] = group->cuts ? (float)matrix[i * labels + j] : i != j;
+    return status;
+}
+
+static dcrf_status find_distances(struct dcrf_dual_space *space, dcrf_error *error) {
+    const size_t labels = space->labels, cells = labels * labels;
+    const struct dcrf_columns *columns = space->columns;
+    space->distances = dcrf_allocate(columns->group_count, cells * sizeof *space->distances);
+    double *matrix = dcrf_allocate(cells, sizeof *matrix);
+    dcrf_status status =
+        space->distances && matrix ? DCRF_OK : dcrf_fail_memory(error, "the metric of the cuts");
+    for (size_t g = 0; g < columns->group_count && status == DCRF_OK; g++)
+        status = fill_distances(&columns->groups[g], labels, matrix, space->distances + g * cells,
+                                error);
+    dcrf_release(matrix);
+    return status;
+}
+
+/* ---- the space ------------------------------------------------------------------------------ */
+
 dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
                                  dcrf_workspace *workspace, dcrf_clique_form form,
                                  dcrf_error *error) {
@@ -95,9 +123,9 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
                                       .labels = plan->model->labels,
                                       .stride = plan->model->stride,
                                       .form = form};
-    const dcrf_status has_columns = dcrf_columns_new(&space->columns, plan->model, error);
-    if (has_columns < 0)
-        return has_columns;
+    dcrf_status status = dcrf_columns_new(&space->columns, plan->model, error);
+    if (status < 0)
+        return status;
     space->is_potts = dcrf_columns_are_labels(space->columns);
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
@@ -118,9 +146,12 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     if (space->sums && space->row_sums && space->curvature && space->scratch && space->is_open &&
         (space->is_potts || space->group_sums) &&
         (!has_cliques || (space->clique_cost && space->clique_weight && space->stiffness)))
-        return DCRF_OK;
-    dcrf_dual_space_clear(space);
-    return dcrf_fail_memory(error, "the row sums of the kernels");
+        status = space->is_potts ? DCRF_OK : find_distances(space, error);
+    else
+        status = dcrf_fail_memory(error, "the row sums of the kernels");
+    if (status < 0)
+        dcrf_dual_space_clear(space);
+    return status;
 }
 
 dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error) {
@@ -136,6 +167,7 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     dcrf_release(space->row_sums);
     dcrf_release(space->curvature);
     dcrf_release(space->group_sums);
+    dcrf_release(space->distances);
     dcrf_columns_free(&space->columns);
     dcrf_release(space->scratch);
     dcrf_release(space->is_open);

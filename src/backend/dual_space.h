@@ -69,6 +69,7 @@ struct dcrf_dual_space {
     float *curvature;  /* per variable: sum_m w_m stiffness_m (K_m 1)_a, the row sum for Potts */
     float *group_sums; /* sum_m w_m (K_m 1)_a over the kernels of a group, group by group; NULL for
                           Potts */
+    float *distances;  /* of the cuts, labels x labels for each group; NULL for Potts */
 };
 
 /* Allocates all memory. Fails with DCRF_ERROR_UNSUPPORTED if a kernel has no cuts. Before any other

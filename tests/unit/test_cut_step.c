@@ -83,12 +83,10 @@ static void try_model(uint64_t seed) {
     dcrf_workspace *workspace;
     dcrf_plan *plan;
     struct dcrf_dual_space space;
-    struct dcrf_cut_step step;
     assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
     assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_space_init(&space, plan, workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_space_measure(&space, NULL), DCRF_OK);
-    assert_int_equal(dcrf_cut_step_init(&step, &space, NULL), DCRF_OK);
     const size_t labels = model->labels;
     for (size_t a = 0; a < VARIABLES && !space.is_potts; a++) {
         double gradient[MOST_LABELS], moved[MOST_LABELS], sum = 0;
@@ -101,10 +99,9 @@ static void try_model(uint64_t seed) {
             gradient[i] = moved[i] = strength * dcrf_rng_uniform(&rng);
         }
         y[dcrf_rng_next(&rng) % labels] = 1;
-        dcrf_cut_step_take(&step, a, own, z, y, moved);
+        dcrf_cut_step_take(&space, a, own, z, y, moved);
         check(&space, a, own, gradient, z, y, moved);
     }
-    dcrf_cut_step_clear(&step);
     dcrf_dual_space_clear(&space);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

@@ -16,7 +16,6 @@
 
 static void free_lp(dcrf_backend_lp *lp) {
     dcrf_clique_dual_clear(&lp->cliques);
-    dcrf_cut_step_clear(&lp->cut_step);
     dcrf_lp_blocks_clear(&lp->blocks);
     dcrf_release(lp);
 }
@@ -34,8 +33,6 @@ static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
     dcrf_status status = dcrf_lp_blocks_init(&lp->blocks, space, error);
     if (status == DCRF_OK)
         status = dcrf_clique_dual_init(&lp->cliques, &lp->blocks.space, error);
-    if (status == DCRF_OK)
-        status = dcrf_cut_step_init(&lp->cut_step, space, error);
     if (status < 0)
         free_lp(lp);
     else
@@ -227,7 +224,7 @@ static void descend_cuts(void *context, size_t begin, size_t end, double *sums) 
             slope[i] = gradient[i] = lp->epsilon * ((double)unary[row + i] - dual);
         }
         memcpy(y, previous, space->labels * sizeof *y);
-        dcrf_cut_step_take(&lp->cut_step, a, (double)lp->metric[a], blocks->z + row, y, gradient);
+        dcrf_cut_step_take(space, a, (double)lp->metric[a], blocks->z + row, y, gradient);
         for (size_t i = 0; i < space->labels; i++)
             sums[UPHILL] += (slope[i] - gradient[i]) * (double)(y[i] - previous[i]);
     }

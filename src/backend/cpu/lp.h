@@ -11,7 +11,6 @@ struct dcrf_backend_lp {
     dcrf_pool *pool;
     struct dcrf_lp_blocks blocks;
     struct dcrf_clique_dual cliques;
-    struct dcrf_cut_step cut_step;
     const float *metric; /* the caller's */
     double epsilon;      /* of the current step */
     float beta;          /* of the current step */
