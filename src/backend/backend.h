@@ -16,6 +16,7 @@
 #include "core/interrupt.h"
 #include "dsp/dsp.h"
 #include "filter/operator.h"
+#include "model/cuts.h"
 #include "model/model.h"
 
 #include <dcrf/densecrf.h>
@@ -28,7 +29,7 @@ extern "C" {
 #endif
 
 /* Increment with every change to this file or to filter/operator.h. */
-#define DCRF_BACKEND_VERSION 21u
+#define DCRF_BACKEND_VERSION 22u
 
 /* The most labels whose marginals a device can hold so far. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -49,8 +50,9 @@ struct dcrf_backend_group {
     size_t kernel_count;
     dcrf_operator *const *operators; /* on the same device; must outlive the object */
     const double *weights;
-    const float *diagonal;      /* sum of w_m diag(K_m), one per variable; NULL: not subtracted */
-    const float *compatibility; /* mu, labels x labels, symmetric; or NULL */
+    const float *diagonal;        /* sum of w_m diag(K_m), one per variable; NULL: not subtracted */
+    const float *compatibility;   /* mu, labels x labels, symmetric; or NULL */
+    const struct dcrf_cuts *cuts; /* whose sum mu is (model/cuts.h), or NULL */
 };
 
 /* The model, in the form that all methods take. Arrays are in host memory and need not outlive the
@@ -236,8 +238,8 @@ struct dcrf_backend_lp_methods {
      * metric, z = y + beta (y - previous), clipped to [0, 1]. */
     dcrf_status (*advance)(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                            struct dcrf_backend_advanced *done, dcrf_error *error);
-    /* After `advance`: the unary cost of the labels of y, and their pairwise cost over all kernels.
-     * NULL: no faster than computing them from the labels. */
+    /* For Potts, after `advance`: the unary cost of the labels of y, and their pairwise cost over
+     * all kernels. NULL: no faster than computing them from the labels. */
     dcrf_status (*energy)(dcrf_backend_lp *lp, double *unary, double *pairwise, dcrf_error *error);
 
     /* Proximal steps (lp/lp_proximal.c): current is the vertex s, average the point that moves, and

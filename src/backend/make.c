@@ -75,7 +75,8 @@ static void fill_group(struct description *description, size_t g) {
                                     .operators = description->operators + group->first,
                                     .weights = description->weights + group->first,
                                     .diagonal = group->diagonal,
-                                    .compatibility = matrix};
+                                    .compatibility = matrix,
+                                    .cuts = group->cuts};
 }
 
 /* One group of all kernels with nonzero weight. */

@@ -269,7 +269,8 @@ static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
 
 static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    if (!lp->methods->energy || !lp->huber.has_stepped || lp->problem->model->cliques.count > 0)
+    if (!lp->methods->energy || !lp->space.is_potts || !lp->huber.has_stepped ||
+        lp->problem->model->cliques.count > 0)
         return DCRF_NO_LABELS;
     *energy = (dcrf_energy){0};
     const dcrf_status status =

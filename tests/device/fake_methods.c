@@ -5,6 +5,7 @@
  * FAKE_FAILURE names an entry by its table and its name, such as "lp_advance". */
 #include "core/memory.h"
 #include "core/workspace.h"
+#include "energy/columns.h"
 #include "energy/coupling.h"
 #include "fake_backend.h"
 #include "filter/plan.h"
@@ -65,6 +66,7 @@ static void free_object(struct object *object) {
     for (size_t m = 0; m < object->plan.kernel_count; m++) {
         dcrf_release(object->plan.kernels[m].diagonal);
         dcrf_release(object->model.kernels[m].compatibility_values);
+        dcrf_cuts_free(&object->model.kernels[m].cuts);
     }
     dcrf_dual_space_clear(&object->space);
     void *const held[] = {object->plan.kernels,
@@ -85,6 +87,19 @@ static void free_object(struct object *object) {
     fake_drop(device);
 }
 
+static dcrf_status take_cuts(struct dcrf_model_kernel *kernel, const struct dcrf_cuts *from,
+                             dcrf_error *error) {
+    uint8_t *sets = dcrf_allocate(from->count + 1, from->labels);
+    if (!sets)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake cuts");
+    dcrf_cuts_sets(from, sets);
+    kernel->compatibility = DCRF_COMPATIBILITY_MATRIX;
+    const dcrf_status status = dcrf_cuts_new(&kernel->cuts, from->labels, from->count, sets,
+                                             from->lengths, from->order, error);
+    dcrf_release(sets);
+    return status;
+}
+
 static dcrf_status take_kernel(struct object *object, const struct dcrf_backend_group *group,
                                size_t m, dcrf_error *error) {
     const size_t labels = object->model.labels;
@@ -101,6 +116,9 @@ static dcrf_status take_kernel(struct object *object, const struct dcrf_backend_
     kernel->compatibility_values = copied(group->compatibility, labels, labels * sizeof(float));
     if (!planned->diagonal || (group->compatibility && !kernel->compatibility_values))
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake kernel");
+    const dcrf_status status = group->cuts ? take_cuts(kernel, group->cuts, error) : DCRF_OK;
+    if (status < 0)
+        return status;
     return planned->op->methods->diagonal(planned->op, object->workspace, planned->diagonal, error);
 }
 
@@ -321,6 +339,22 @@ const struct dcrf_backend_iterate_methods fake_iterate = {.make = iterate_make,
 
 /* ---- the LP --------------------------------------------------------------------------------- */
 
+/* The cuts of the kernels, which the LP's model does not have. The columns count all kernels, the
+ * model only those with a weight. */
+static dcrf_status take_columns(struct object *object, const struct dcrf_columns *columns,
+                                dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    for (size_t kernel = 0, m = 0; m < object->model.kernel_count && status == DCRF_OK; kernel++) {
+        if (columns->group_of[kernel] == DCRF_NO_GROUP)
+            continue;
+        const struct dcrf_cuts *cuts = columns->groups[columns->group_of[kernel]].cuts;
+        if (cuts)
+            status = take_cuts(&object->model.kernels[m], cuts, error);
+        m++;
+    }
+    return status;
+}
+
 /* Room for the space, which is not measured yet. */
 static dcrf_status take_space(struct object *object, const struct dcrf_dual_space *host,
                               dcrf_error *error) {
@@ -336,6 +370,9 @@ static void fetch_space(struct object *object) {
     const size_t n = object->model.variables, cliques = object->model.cliques.count;
     struct dcrf_dual_space *space = &object->space;
     memcpy(space->row_sums, host->row_sums, n * sizeof *space->row_sums);
+    if (space->group_sums)
+        memcpy(space->group_sums, host->group_sums,
+               n * space->columns->group_count * sizeof *space->group_sums);
     if (cliques > 0) {
         memcpy(space->clique_cost, host->clique_cost, n * sizeof *space->clique_cost);
         memcpy(space->clique_weight, host->clique_weight, n * sizeof *space->clique_weight);
@@ -351,9 +388,10 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
                            const struct dcrf_dual_space *space, dcrf_error *error) {
     struct object *object;
     dcrf_status status = begin("lp_make", &object, device, given, error);
-    if (status == DCRF_OK &&
-        (!space->is_potts || (given->cliques && space->form != DCRF_CLIQUE_MIN)))
-        status = fake_fail(error, DCRF_ERROR_UNSUPPORTED, "cuts or spread form on the fake device");
+    if (status == DCRF_OK && given->cliques && space->form != DCRF_CLIQUE_MIN)
+        status = fake_fail(error, DCRF_ERROR_UNSUPPORTED, "the spread form on the fake device");
+    if (status == DCRF_OK)
+        status = take_columns(object, space->columns, error);
     if (status == DCRF_OK)
         status = take_space(object, space, error);
     if (status == DCRF_OK) {

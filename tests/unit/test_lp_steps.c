@@ -4,6 +4,7 @@
 #include "toy.h"
 
 #include "backend/make.h"
+#include "energy/columns.h"
 #include "filter/operator.h"
 
 #include <math.h>
@@ -13,11 +14,20 @@
 #define LABELS 19
 #define ROW 24
 #define STEPS 12
+#define MOST_CUTS 32
 
 enum { CURRENT, AVERAGE, BEST, DUALS };
 
+/* A kernel's columns: for Potts the labels, with length 1/2. */
+struct kernel_cuts {
+    size_t count;
+    uint8_t sets[MOST_CUTS * LABELS];
+    double lengths[MOST_CUTS];
+};
+
 struct steps {
     const struct toy *toy;
+    struct kernel_cuts cuts[TOY_KERNELS];
     struct dcrf_dual_space space;
     const struct dcrf_backend_lp_methods *methods;
     dcrf_backend_lp *lp;
@@ -60,23 +70,62 @@ static double find_threshold(const double *v, size_t count, double total) {
     return low;
 }
 
-static void find_point(struct steps *s, double epsilon, double threshold) {
+static struct kernel_cuts cuts_of(const struct dcrf_column_group *group, size_t labels) {
+    struct kernel_cuts cuts = {.count = group->count};
+    assert_true(cuts.count <= MOST_CUTS);
+    if (group->cuts)
+        dcrf_cuts_sets(group->cuts, cuts.sets);
+    for (size_t c = 0; c < cuts.count; c++) {
+        cuts.lengths[c] = group->cuts ? group->cuts->lengths[c] : 0.5;
+        if (!group->cuts)
+            cuts.sets[c * labels + c] = 1;
+    }
+    return cuts;
+}
+
+static bool is_potts(const struct steps *s, size_t kernel) {
+    return !s->space.columns->groups[s->space.columns->group_of[kernel]].cuts;
+}
+
+/* z of one cut, for all variables. Is it alive? */
+static bool find_column(const struct steps *s, size_t kernel, size_t cut, double threshold,
+                        double *column) {
     const struct toy *toy = s->toy;
-    for (size_t i = 0; i < toy->labels; i++) {
-        double largest = 0;
-        for (size_t a = 0; a < toy->variables; a++)
-            largest = fmax(largest, (double)s->z[a * s->stride + i]);
+    double largest = 0, smallest = is_potts(s, kernel) ? 0 : 1;
+    for (size_t a = 0; a < toy->variables; a++) {
+        column[a] = 0;
+        for (size_t i = 0; i < toy->labels; i++)
+            if (s->cuts[kernel].sets[cut * toy->labels + i])
+                column[a] += (double)s->z[a * s->stride + i];
+        column[a] = fmin(column[a], 1);
+        largest = fmax(largest, column[a]);
+        smallest = fmin(smallest, column[a]);
+    }
+    return largest - smallest > threshold;
+}
+
+static void add_kernel(struct steps *s, size_t kernel, double epsilon, double threshold) {
+    const struct toy *toy = s->toy;
+    double column[MOST];
+    for (size_t c = 0; c < s->cuts[kernel].count; c++) {
+        if (!find_column(s, kernel, c, threshold, column))
+            continue;
         for (size_t a = 0; a < toy->variables; a++) {
             double sum = 0;
-            for (size_t b = 0; b < toy->variables; b++) {
-                const double step =
-                    ((double)s->z[b * s->stride + i] - (double)s->z[a * s->stride + i]) / epsilon;
-                for (size_t m = 0; m < TOY_KERNELS; m++)
-                    sum += toy->matrix[m][a * toy->variables + b] * fmax(-1, fmin(1, step));
-            }
-            s->dual[CURRENT][a][i] = largest > threshold ? sum : 0;
+            for (size_t b = 0; b < toy->variables; b++)
+                sum += toy->matrix[kernel][a * toy->variables + b] *
+                       fmax(-1, fmin(1, (column[b] - column[a]) / epsilon));
+            for (size_t i = 0; i < toy->labels; i++)
+                if (s->cuts[kernel].sets[c * toy->labels + i])
+                    s->dual[CURRENT][a][i] += 2 * s->cuts[kernel].lengths[c] * sum;
         }
     }
+}
+
+static void find_point(struct steps *s, double epsilon, double threshold) {
+    memset(s->dual[CURRENT], 0, sizeof s->dual[CURRENT]);
+    for (size_t m = 0; m < TOY_KERNELS; m++)
+        add_kernel(s, m, epsilon, threshold);
 }
 
 static void add_cliques(struct steps *s, double epsilon) {
@@ -207,11 +256,79 @@ static void step_inside(const struct steps *s, const float *z,
     }
 }
 
+/* d(i, j) of a kernel. */
+static double distance(const struct steps *s, size_t kernel, size_t i, size_t j) {
+    const struct kernel_cuts *cuts = &s->cuts[kernel];
+    double sum = 0;
+    for (size_t c = 0; c < cuts->count; c++)
+        if (cuts->sets[c * s->toy->labels + i] != cuts->sets[c * s->toy->labels + j])
+            sum += cuts->lengths[c];
+    return sum;
+}
+
+/* A variable's Q x, Q the metric of the cuts, up to a constant: G x is -d x for sums of zero
+ * (backend/cpu/cut_step.c), and z may sum to more than 1. */
+static void apply_metric(const struct steps *s, size_t a, const double *x, double *out) {
+    const size_t labels = s->toy->labels, n = s->toy->variables;
+    bool is_done[TOY_KERNELS] = {false}; /* per group */
+    for (size_t i = 0; i < labels; i++)
+        out[i] = (double)s->metric[a] * x[i];
+    for (size_t m = 0; m < TOY_KERNELS; m++) {
+        const size_t g = s->space.columns->group_of[m];
+        for (size_t i = 0; i < labels && !is_done[g]; i++)
+            for (size_t j = 0; j < labels; j++)
+                out[i] -= (double)s->space.group_sums[g * n + a] * distance(s, m, i, j) * x[j];
+        is_done[g] = true;
+    }
+}
+
+/* With cuts, y is a minimum: all labels with mass have the smallest derivative, up to what counts
+ * as equal (backend/cut_moves.h) and float roundings of y. */
+static void check_cut_descent(const struct steps *s, const float *before_y, const float *before_z,
+                              const struct dcrf_backend_advance *how,
+                              const struct dcrf_backend_advanced *done) {
+    const struct toy *toy = s->toy;
+    double objective = 0, uphill = 0;
+    for (size_t a = 0; a < toy->variables; a++) {
+        double difference[LABELS], metric[LABELS], slope[LABELS], lowest = (double)INFINITY;
+        double sum = 0, scale = (double)s->metric[a];
+        for (size_t g = 0; g < s->space.columns->group_count; g++)
+            scale += (double)s->space.group_sums[g * toy->variables + a];
+        for (size_t i = 0; i < toy->labels; i++)
+            difference[i] = (double)s->y[a * s->stride + i] - (double)before_z[a * s->stride + i];
+        apply_metric(s, a, difference, metric);
+        for (size_t i = 0; i < toy->labels; i++) {
+            const size_t k = a * s->stride + i;
+            const double cost = toy->unary[a * toy->labels + i] - s->dual[CURRENT][a][i];
+            const double beta = done->uphill > 0 ? 0 : (double)how->beta;
+            const double y = (double)s->y[k], moved = y - (double)before_y[k];
+            slope[i] = how->epsilon * cost + metric[i];
+            lowest = fmin(lowest, slope[i]);
+            sum += y;
+            objective += (double)before_z[k] * cost;
+            uphill -= metric[i] * moved;
+            assert_true(y >= 0);
+            assert_near((double)s->z[k], fmax(0, fmin(1, y + beta * moved)), 1e-6);
+        }
+        assert_near(sum, 1, 1e-6);
+        for (size_t i = 0; i < toy->labels; i++)
+            if (s->y[a * s->stride + i] > 1e-6f && slope[i] - lowest > 2e-4 * scale)
+                fail_msg("variable %zu, label %zu: %g above the smallest derivative, scale %g", a,
+                         i, slope[i] - lowest, scale);
+    }
+    assert_near(done->objective, objective, 1e-5 * s->size);
+    assert_near(done->uphill, uphill, 1e-4 * (1 + s->space.total));
+}
+
 /* A few float roundings, relative to 1 and to the step length times the row sum. */
 static void check_descent(const struct steps *s, const float *before_y, const float *before_z,
                           const struct dcrf_backend_advance *how,
                           const struct dcrf_backend_advanced *done) {
     const struct toy *toy = s->toy;
+    if (!s->space.is_potts) {
+        check_cut_descent(s, before_y, before_z, how, done);
+        return;
+    }
     double objective = 0, uphill = 0, base[MOST][LABELS], wanted[MOST][LABELS], decrease[2];
     for (size_t a = 0; a < toy->variables; a++) {
         for (size_t i = 0; i < toy->labels; i++) {
@@ -252,10 +369,13 @@ static void begin(struct steps *s, const struct toy *toy, size_t first, uint64_t
     assert_int_equal(
         dcrf_dual_space_init(&s->space, toy->plan, toy->workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_space_measure(&s->space, NULL), DCRF_OK);
+    for (size_t m = 0; m < TOY_KERNELS; m++)
+        s->cuts[m] = cuts_of(&s->space.columns->groups[s->space.columns->group_of[m]], toy->labels);
     s->size = 1 + 4 * (double)toy->variables + s->space.total;
     assert_int_equal(dcrf_backend_make(toy->plan, toy->workspace, NULL, make, s, NULL), DCRF_OK);
     for (size_t a = 0; a < toy->variables; a++) {
-        s->metric[a] = s->space.row_sums[a] + 0.1f + (float)dcrf_rng_uniform(&rng);
+        s->metric[a] =
+            (s->space.is_potts ? s->space.row_sums[a] : 0) + 0.1f + (float)dcrf_rng_uniform(&rng);
         labels[a] = (uint16_t)(dcrf_rng_uniform(&rng) * (double)first);
         for (size_t i = 0; i < toy->labels && toy->cliques > 0; i++)
             s->dual[BEST][a][i] = (double)s->space.clique_weight[a];
@@ -278,12 +398,13 @@ static bool step(struct steps *s, size_t number, double epsilon) {
     const double threshold = epsilon / 16, average_weight = 1 / (double)(number + 1);
     const struct dcrf_pair_shape shape = {
         .epsilon = epsilon, .bins = 32, .is_precise = number % 3 == 2};
-    struct dcrf_backend_advance how = {.average_weight = average_weight,
-                                       .has_average = number > 0,
-                                       .epsilon = epsilon,
-                                       .beta = 0.9f,
-                                       /* no inner steps for labels that share a column */
-                                       .inner_steps = toy->labels < 5 && number % 4 == 3 ? 3 : 0};
+    struct dcrf_backend_advance how = {
+        .average_weight = average_weight,
+        .has_average = number > 0,
+        .epsilon = epsilon,
+        .beta = 0.9f,
+        /* no inner steps for labels that share a column */
+        .inner_steps = toy->labels < 5 && s->space.is_potts && number % 4 == 3 ? 3 : 0};
     struct dcrf_backend_advanced done;
     float y[MOST * ROW], z[MOST * ROW];
     memcpy(y, s->y, sizeof y);
@@ -337,7 +458,50 @@ static void steps_are_those_of_plain_loops(void **state) {
     assert_true(uphill > 10 && downhill > 10);
 }
 
+/* Ordered labels or a tree, for one kernel or both, or a different distance for each. */
+static void set_distances(struct toy *toy, uint64_t seed) {
+    size_t ends[2 * LABELS];
+    double lengths[LABELS];
+    for (size_t v = 1; v < toy->labels; v++) {
+        ends[2 * v - 2] = v;
+        ends[2 * v - 1] = (v - 1) / 2;
+        lengths[v - 1] = 0.25 * (double)(1 + (seed + v) % 4);
+    }
+    const size_t first = seed % 4 == 0, end = seed % 4 == 1 ? 1 : 2;
+    for (size_t m = first; m < end; m++)
+        assert_int_equal(
+            seed % 3 == 2 && (m == 0 || seed % 4 == 2)
+                ? dcrf_model_set_tree(toy->model, m, toy->labels - 1, ends, lengths, NULL)
+                : dcrf_model_set_linear(toy->model, m, seed % 3 == 0 ? (double)INFINITY : 3, NULL),
+            DCRF_OK);
+}
+
+static void steps_with_cuts_are_those_of_plain_loops(void **state) {
+    (void)state;
+    size_t uphill = 0, downhill = 0;
+    for (uint64_t seed = 0; seed < 48; seed++) {
+        static const double strengths[] = {0.05, 0.3, 1};
+        const size_t labels = 3 + seed * 5 % (LABELS - 2);
+        struct toy toy = new_toy(seed, 6 + seed % 7, labels, seed % 5 == 0 ? 3 : 0,
+                                 strengths[seed % 3], TOY_POTTS, 1 + seed % 2);
+        struct steps s;
+        set_distances(&toy, seed);
+        begin(&s, &toy, seed % 2 ? labels : 3, seed);
+        assert_false(s.space.is_potts);
+        for (size_t k = 0; k < STEPS; k++)
+            *(step(&s, k, k < STEPS / 2 ? 0.25 : 0.0625) ? &uphill : &downhill) += 1;
+        check_best(&s);
+        s.methods->free(s.lp);
+        dcrf_dual_space_clear(&s.space);
+        free_toy(&toy);
+    }
+    assert_true(uphill > 10 && downhill > 10);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_those_of_plain_loops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_those_of_plain_loops),
+        cmocka_unit_test(steps_with_cuts_are_those_of_plain_loops),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

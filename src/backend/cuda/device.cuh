@@ -17,6 +17,7 @@
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
  *   messages.cu    the combined messages of a model's kernels
  *   labels.cu      the label of the largest marginal of each variable
+ *   cuts.cu        distances between labels, cut by cut
  *   cliques.cu     sums over the members of cliques
  *   iterate.cu     marginals and their model, shared by mean field and QP
  *   mean_field.cu  mean field
@@ -26,7 +27,9 @@
  *   moves.cu       local-search moves on a labelling: fields, energies, merges
  *   moves_change.cu, moves_cliques.cu  changes of variables and cliques
  *   lp.cu          the LP by Huber continuation
+ *   lp_point.cu, lp_bins.cu  the dual point of its marginals, in float or double
  *   lp_rows.cu, lp_search.cu, lp_cliques.cu  its work on rows, its line search, its cliques
+ *   lp_cuts.cu     its columns and steps for distances between labels
  *
  * All work on a device goes through one stream and so runs in the order in which it was submitted;
  * a call that returns data to the host waits for it. Results do not depend on timing: no

@@ -14,9 +14,11 @@ static void lp_free(dcrf_backend_lp *lp) {
         return;
     dcrf_backend_device *device = lp->device;
     cudaSetDevice((int)device->index);
-    void *const held[] = {lp->unary,       lp->y,           lp->previous,  lp->z,      lp->packed,
-                          lp->filtered[0], lp->filtered[1], lp->precise,   lp->metric, lp->answer,
-                          lp->partial,     lp->blocks_done, lp->stiffness, lp->labels, lp->inner};
+    void *const held[] = {lp->unary,     lp->y,           lp->previous,    lp->z,
+                          lp->packed,    lp->filtered[0], lp->filtered[1], lp->precise,
+                          lp->metric,    lp->answer,      lp->partial,     lp->blocks_done,
+                          lp->stiffness, lp->labels,      lp->inner,       lp->columns,
+                          lp->ranges,    lp->group_sums,  lp->distances};
     for (void *memory : held)
         device_release(device, memory);
     for (const struct lp_dual &dual : lp->dual) {
@@ -25,6 +27,9 @@ static void lp_free(dcrf_backend_lp *lp) {
     }
     device_cliques_release(&lp->cliques);
     ordered_levels_release(&lp->levels, device);
+    for (size_t g = 0; lp->groups && g < lp->group_count; g++)
+        device_cuts_release(&lp->groups[g].cuts, device);
+    free(lp->groups);
     free(lp->operators);
     free(lp->weights);
     free(lp);
@@ -34,10 +39,13 @@ static void lp_free(dcrf_backend_lp *lp) {
 static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
     const size_t numbers = lp->variables * lp->stride;
     dcrf_status status = DCRF_OK;
-    for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z, &lp->packed, &lp->filtered[0],
-                          &lp->filtered[1]})
+    for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z})
         if (status == DCRF_OK)
             status = device_array(lp->device, block, numbers, WHAT, error);
+    for (float **block : {&lp->packed, &lp->filtered[0], &lp->filtered[1]})
+        if (status == DCRF_OK)
+            status =
+                device_array(lp->device, block, lp->variables * lp->columns_stride, WHAT, error);
     for (struct lp_dual &dual : lp->dual) {
         if (status == DCRF_OK)
             status = device_array(lp->device, &dual.pairwise, numbers, WHAT, error);
@@ -74,6 +82,64 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
     return status;
 }
 
+/* The kernels of one group of columns; *next is the first place not yet taken. The space counts all
+ * kernels of the model, `given` only those with a weight. */
+static void take_group(dcrf_backend_lp *lp, const struct dcrf_backend_group *given, size_t g,
+                       size_t *next) {
+    const struct dcrf_columns *columns = lp->space->columns;
+    lp->groups[g].first = *next;
+    for (size_t kernel = 0, m = 0; m < given->kernel_count; kernel++) {
+        if (columns->group_of[kernel] == g) {
+            lp->operators[*next] = reinterpret_cast<struct device_operator *>(given->operators[m]);
+            lp->weights[(*next)++] = given->weights[m];
+        }
+        m += columns->group_of[kernel] != DCRF_NO_GROUP;
+    }
+    lp->groups[g].count = *next - lp->groups[g].first;
+}
+
+static dcrf_status take_kernels(dcrf_backend_lp *lp, const struct dcrf_backend_group *given,
+                                dcrf_error *error) {
+    const struct dcrf_columns *columns = lp->space->columns;
+    size_t next = 0;
+    lp->kernel_count = given->kernel_count;
+    lp->group_count = columns->group_count;
+    lp->columns_stride = padded_channels(columns->most);
+    lp->groups = static_cast<struct lp_group *>(calloc(lp->group_count + 1, sizeof *lp->groups));
+    lp->operators =
+        static_cast<struct device_operator **>(calloc(lp->kernel_count + 1, sizeof *lp->operators));
+    lp->weights = static_cast<double *>(calloc(lp->kernel_count + 1, sizeof *lp->weights));
+    if (!lp->groups || !lp->operators || !lp->weights)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    dcrf_status status = DCRF_OK;
+    for (size_t g = 0; g < lp->group_count && status == DCRF_OK; g++) {
+        take_group(lp, given, g, &next);
+        if (columns->groups[g].cuts)
+            status =
+                device_cuts_take(&lp->groups[g].cuts, lp->device, columns->groups[g].cuts, error);
+    }
+    return status;
+}
+
+/* What distances between labels need besides. */
+static dcrf_status take_cuts(dcrf_backend_lp *lp, dcrf_error *error) {
+    const size_t distances = lp->group_count * lp->label_count * lp->label_count;
+    if (lp->space->is_potts)
+        return DCRF_OK;
+    dcrf_status status =
+        device_array(lp->device, &lp->columns, lp->variables * lp->columns_stride, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(lp->device, &lp->ranges, 1, WHAT, error);
+    if (status == DCRF_OK)
+        status =
+            device_array(lp->device, &lp->group_sums, lp->group_count * lp->variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(lp->device, &lp->distances, distances, WHAT, error);
+    return status < 0 ? status
+                      : device_upload(lp->device, lp->distances, lp->space->distances,
+                                      distances * sizeof *lp->distances, error);
+}
+
 static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
                            const struct dcrf_backend_model *model,
                            const struct dcrf_dual_space *space, dcrf_error *error) {
@@ -82,9 +148,10 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     if (model->labels > LP_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP with more than %d labels is not on this device yet", LP_MOST_LABELS);
-    if (!space->is_potts)
+    if (space->columns->most > LP_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
-                    "the LP of distances between labels is not on this device yet");
+                    "the LP of a distance with more than %d cuts is not on this device yet",
+                    LP_MOST_LABELS);
     if (model->cliques && space->form != DCRF_CLIQUE_MIN)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP of cliques in the spread form is not on this device yet");
@@ -100,21 +167,14 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     lp->variables = model->variables;
     lp->label_count = model->labels;
     lp->stride = model->stride;
-    lp->kernel_count = kernels->kernel_count;
-    lp->operators = static_cast<struct device_operator **>(
-        calloc(kernels->kernel_count + 1, sizeof *lp->operators));
-    lp->weights = static_cast<double *>(calloc(kernels->kernel_count + 1, sizeof *lp->weights));
-    if (!lp->operators || !lp->weights)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < kernels->kernel_count && status == DCRF_OK; m++) {
-        lp->operators[m] = reinterpret_cast<struct device_operator *>(kernels->operators[m]);
-        lp->weights[m] = kernels->weights[m];
-    }
+    status = take_kernels(lp, kernels, error);
     if (status == DCRF_OK && model->cliques)
         status = device_cliques_take(&lp->cliques, device, lp->variables, lp->label_count,
                                      lp->stride, model->cliques, error);
     if (status == DCRF_OK)
         status = take_memory(lp, error);
+    if (status == DCRF_OK)
+        status = take_cuts(lp, error);
     if (status == DCRF_OK)
         status = device_upload(device, lp->unary, model->unary,
                                lp->variables * lp->stride * sizeof(float), error);
@@ -149,8 +209,8 @@ static dcrf_status write_labelling(dcrf_backend_lp *lp, const uint16_t *labels, 
     return status;
 }
 
-static dcrf_status write_block(dcrf_backend_lp *lp, double *to, const double *block,
-                               dcrf_error *error) {
+dcrf_status lp_write_block(dcrf_backend_lp *lp, double *to, const double *block,
+                           dcrf_error *error) {
     const size_t bytes = lp->variables * lp->stride * sizeof *block;
     return block ? device_upload(lp->device, to, block, bytes, error)
                  : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
@@ -162,12 +222,15 @@ static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t 
     lp->is_largest_known = lp->are_labels_known = false;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, average->pairwise, nullptr, error);
+        status = lp_write_block(lp, average->pairwise, nullptr, error);
     if (status == DCRF_OK && average->clique)
-        status = write_block(lp, average->clique, nullptr, error);
+        status = lp_write_block(lp, average->clique, nullptr, error);
     if (status == DCRF_OK && lp->cliques.count > 0)
         status = device_upload(lp->device, lp->stiffness, lp->space->stiffness,
                                lp->cliques.count * sizeof *lp->stiffness, error);
+    if (status == DCRF_OK && lp->group_sums)
+        status = device_upload(lp->device, lp->group_sums, lp->space->group_sums,
+                               lp->group_count * lp->variables * sizeof *lp->group_sums, error);
     if (status == DCRF_OK)
         status =
             y ? device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error)
@@ -230,12 +293,11 @@ static dcrf_status lp_read_best(dcrf_backend_lp *lp, double *pairwise, double *c
 static dcrf_status lp_write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error) {
     const dcrf_status status = device_enter(lp->device, error);
     return status < 0 ? status
-                      : write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
+                      : lp_write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
 }
 
-/* Download lp->answer after all enqueued work is done. */
-static dcrf_status read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
-                               dcrf_error *error) {
+dcrf_status lp_read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
+                           dcrf_error *error) {
     static_assert(sizeof *answer <= DEVICE_FEW * sizeof *lp->device->few, "few is enough");
     if (status == DCRF_OK)
         status = check(cudaMemcpyAsync(lp->device->few, lp->answer, sizeof *answer,
@@ -282,217 +344,24 @@ static dcrf_status lp_reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roun
     struct lp_answer answer;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, best->pairwise, nullptr, error);
+        status = lp_write_block(lp, best->pairwise, nullptr, error);
     if (status == DCRF_OK && best->clique)
         status = reset_cliques(lp, best->clique, error);
     if (status == DCRF_OK)
         status = lp_sum_lowest(lp, error);
-    status = read_answer(lp, status, &answer, error);
+    status = lp_read_answer(lp, status, &answer, error);
     if (status == DCRF_OK)
         *bound = bound_of(lp, roundings, answer.bounds[0]);
     return status;
 }
 
-/* ---- the point of z ------------------------------------------------------------------------- */
-
-struct alive_labels {
-    uint32_t count;
-    uint16_t label[LP_MOST_LABELS];
-    uint16_t place[LP_MOST_LABELS]; /* index of each label in `label`; `count`: not alive */
-};
-
-static __global__ void pack(const float *z, uint32_t stride, size_t variables,
-                            uint32_t packed_stride, struct alive_labels alive, float *packed) {
-    const size_t i = this_thread();
-    if (i >= variables * packed_stride)
-        return;
-    const size_t a = i / packed_stride, k = i % packed_stride;
-    packed[i] = k < alive.count ? z[a * stride + alive.label[k]] : 0;
-}
-
-/* One or two filtered blocks of the labels that are alive, with their weights. */
-template <typename T> struct messages {
-    const T *one, *other; /* other: NULL if there is only one */
-    double weight, other_weight;
-    uint32_t stride;
-};
-
-/* current = their sum, with zeros for other labels; or current += their sum. */
-template <typename T>
-static __global__ void unpack(struct messages<T> from, size_t variables, uint32_t labels,
-                              uint32_t stride, struct alive_labels alive, bool is_first,
-                              double *current) {
-    const size_t i = this_thread();
-    if (i >= variables * stride)
-        return;
-    const uint32_t label = (uint32_t)(i % stride);
-    const uint32_t place = label < labels ? alive.place[label] : alive.count;
-    double sum = is_first ? 0 : current[i];
-    if (place < alive.count) {
-        const size_t at = i / stride * from.stride + place;
-        sum += from.weight * (double)from.one[at];
-        if (from.other)
-            sum += from.other_weight * (double)from.other[at];
-    }
-    current[i] = sum;
-}
-
-template <typename T>
-static dcrf_status take_messages(dcrf_backend_lp *lp, const struct messages<T> &from,
-                                 const struct alive_labels *alive, bool is_first,
-                                 dcrf_error *error) {
-    unpack<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
-        from, lp->variables, (uint32_t)lp->label_count, (uint32_t)lp->stride, *alive, is_first,
-        lp->dual[DCRF_BACKEND_CURRENT].pairwise);
-    return check(cudaGetLastError(), WHAT, error);
-}
-
-static dcrf_status find_alive(dcrf_backend_lp *lp, double threshold, struct alive_labels *alive,
-                              dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    if (!lp->is_largest_known) {
-        struct lp_answer answer;
-        status = read_answer(lp, lp_find_largest(lp, error), &answer, error);
-        memcpy(lp->largest, answer.largest, sizeof lp->largest);
-        lp->is_largest_known = status == DCRF_OK;
-    }
-    alive->count = 0;
-    for (size_t i = 0; i < lp->label_count && status == DCRF_OK; i++)
-        if ((double)lp->largest[i] > threshold)
-            alive->label[alive->count++] = (uint16_t)i;
-    for (size_t i = 0; i < lp->label_count; i++)
-        alive->place[i] = (uint16_t)alive->count;
-    for (uint32_t k = 0; k < alive->count; k++)
-        alive->place[alive->label[k]] = (uint16_t)k;
-    return status;
-}
-
-/* The levels depend only on epsilon and the number of bins. */
-static dcrf_status need_levels(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
-                               dcrf_error *error) {
-    const size_t bins = shape->bins;
-    if (lp->levels.levels && lp->levels_bins == bins && lp->levels_epsilon == shape->epsilon)
-        return DCRF_OK;
-    ordered_levels_release(&lp->levels, lp->device);
-    float *nodes = static_cast<float *>(malloc((bins + 1) * bins * sizeof *nodes));
-    if (!nodes)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    const dcrf_levels levels = {bins, nodes, nodes + bins};
-    dcrf_pair_fill_levels(shape, nodes, nodes + bins);
-    lp->levels_bins = bins;
-    lp->levels_epsilon = shape->epsilon;
-    const dcrf_status status = ordered_levels_take(&lp->levels, lp->device, &levels, error);
-    free(nodes);
-    return status;
-}
-
-/* packed -> out */
-static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
-                          const struct dcrf_pair_shape *shape, size_t channels, size_t stride,
-                          float *out, dcrf_error *error) {
-    if (!op->line_on_device)
-        return ordered_filter(op, &lp->levels, lp->packed, out, channels, stride, error);
-    struct dcrf_line line = {};
-    line.epsilon = shape->epsilon;
-    line.y = lp->packed;
-    line.out = out;
-    line.channels = channels;
-    line.stride = stride;
-    return op->line_on_device(op, &line, error);
-}
-
-/* The first two kernels are filtered concurrently, unless one has a line, which fills the
- * device. */
-static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
-                                 const struct alive_labels *alive, size_t stride,
-                                 dcrf_error *error) {
-    const bool is_fast = lp->kernel_count > 1 && !lp->operators[0]->line_on_device &&
-                         !lp->operators[1]->line_on_device;
-    const size_t channels = alive->count;
-    struct messages<float> from = {
-        lp->filtered[0], nullptr, lp->weights[0], 0, (uint32_t)stride
-    };
-    dcrf_status status = DCRF_OK;
-    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++)
-        if (!lp->operators[m]->line_on_device)
-            status = need_levels(lp, shape, error);
-    if (status == DCRF_OK && is_fast) {
-        status = device_beside(
-            lp->device,
-            [&] {
-                return filter(lp, lp->operators[0], shape, channels, stride, lp->filtered[0],
-                              error);
-            },
-            error);
-        if (status == DCRF_OK)
-            status = filter(lp, lp->operators[1], shape, channels, stride, lp->filtered[1], error);
-        if (status == DCRF_OK)
-            status = device_join(lp->device, error);
-        from.other = lp->filtered[1];
-        from.other_weight = lp->weights[1];
-        if (status == DCRF_OK)
-            status = take_messages(lp, from, alive, true, error);
-    }
-    for (size_t m = is_fast ? 2 : 0; m < lp->kernel_count && status == DCRF_OK; m++) {
-        from = {lp->filtered[0], nullptr, lp->weights[m], 0, (uint32_t)stride};
-        status = filter(lp, lp->operators[m], shape, channels, stride, lp->filtered[0], error);
-        if (status == DCRF_OK)
-            status = take_messages(lp, from, alive, m == 0, error);
-    }
-    return status;
-}
-
-static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
-                                  const struct alive_labels *alive, size_t stride,
-                                  dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    if (!lp->precise)
-        status =
-            device_array(lp->device, &lp->precise, lp->variables * lp->label_count, WHAT, error);
-    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++) {
-        struct device_operator *op = lp->operators[m];
-        struct dcrf_line line = {};
-        line.epsilon = shape->epsilon;
-        line.y = lp->packed;
-        line.channels = alive->count;
-        line.stride = stride;
-        if (op->line_double_on_device)
-            status = op->line_double_on_device(op, &line, lp->precise, error);
-        else if ((status = need_levels(lp, shape, error)) == DCRF_OK)
-            status = lp_filter_by_bins(lp, op, alive->count, stride, error);
-        const struct messages<double> from = {
-            lp->precise, nullptr, lp->weights[m], 0, alive->count
-        };
-        if (status == DCRF_OK)
-            status = take_messages(lp, from, alive, m == 0, error);
-    }
-    return status;
-}
-
-static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
-                                 double threshold, const struct dcrf_interrupt *interrupt,
-                                 dcrf_error *error) {
-    struct alive_labels labels;
-    (void)interrupt; /* too short to interrupt */
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = find_alive(lp, threshold, &labels, error);
-    if (status < 0)
-        return status;
-    if (labels.count == 0 || lp->kernel_count == 0)
-        return write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error);
-    const size_t stride = padded_channels(labels.count);
-    pack<<<blocks_for(lp->variables * stride), THREADS, 0, lp->device->stream>>>(
-        lp->z, (uint32_t)lp->stride, lp->variables, (uint32_t)stride, labels, lp->packed);
-    return shape->is_precise ? find_in_double(lp, shape, &labels, stride, error)
-                             : find_in_float(lp, shape, &labels, stride, error);
-}
+/* ---- the cliques of z ------------------------------------------------------------------------ */
 
 static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
     double *v = lp->dual[DCRF_BACKEND_CURRENT].clique;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, v, nullptr, error); /* zero outside the cliques */
+        status = lp_write_block(lp, v, nullptr, error); /* zero outside the cliques */
     return status < 0 ? status
                       : cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
 }
@@ -510,7 +379,7 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
         status = lp_improve(lp, how, error);
     if (status == DCRF_OK)
         status = lp_descend(lp, how, error);
-    status = read_answer(lp, status, &answer, error);
+    status = lp_read_answer(lp, status, &answer, error);
     lp->is_largest_known = lp->are_labels_known = status == DCRF_OK;
     if (status < 0)
         return status;

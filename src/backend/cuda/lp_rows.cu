@@ -1,6 +1,5 @@
 /* The LP's work on rows: what lp/lp_huber.c and backend/cpu/dual.c do variable by variable. */
 #include "backend/cuda/lp.cuh"
-#include "backend/cuda/sums.cuh"
 
 #include <cfloat>
 
@@ -11,7 +10,6 @@
 #define MANY_LANES 32
 #define MANY_ITEMS (LP_MOST_LABELS / MANY_LANES)
 
-enum { OBJECTIVE, UPHILL, UNARY, DESCENT_SUMS };
 /* Sums of an inner step; INNER_UPHILL is that of the inner iteration. */
 enum { DECREASE, INNER_UPHILL, INNER_UNARY, OUTER_UPHILL, INNER_SUMS };
 
@@ -69,17 +67,6 @@ dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-struct projection {
-    const float *z, *previous, *metric;
-    struct lp_dual current;
-    float epsilon;
-    float *y;
-    uint16_t *labels; /* of the largest entries of y; ties go to the first */
-    struct lp_answer *answer;
-    double *partial;
-    unsigned *blocks_done;
-};
-
 /* The threshold of the projection onto the simplex (backend/cpu/simplex.c) for the rows of a warp;
  * a row that is done waits for the others. */
 template <int LANES, int ITEMS>
@@ -116,15 +103,15 @@ static __device__ double find_threshold(const float (&value)[ITEMS], const bool 
 }
 
 template <int LANES, int ITEMS>
-static __global__ void project_rows(struct lp_rows r, struct projection p) {
+static __global__ void project_rows(struct lp_rows r, struct lp_descent p) {
     const size_t a = this_thread() / LANES;
     const uint32_t lane = threadIdx.x % LANES;
     const bool is_there = a < r.variables;
     const float metric = is_there ? p.metric[a] : 1;
-    const float tau = p.epsilon / metric;
+    const float tau = (float)p.epsilon / metric;
     float z[ITEMS], value[ITEMS];
     bool has[ITEMS];
-    double sums[DESCENT_SUMS] = {0, 0, 0}, totals[DESCENT_SUMS];
+    double sums[LP_DESCENT_SUMS] = {0, 0, 0};
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
         const uint32_t label = lane + (uint32_t)item * LANES;
@@ -134,7 +121,7 @@ static __global__ void project_rows(struct lp_rows r, struct projection p) {
         const double dual = has[item] ? dual_at(p.current, at) : 0;
         z[item] = has[item] ? p.z[at] : 0;
         value[item] = z[item] + tau * ((float)dual - unary);
-        sums[OBJECTIVE] += (double)z[item] * ((double)unary - dual);
+        sums[LP_OBJECTIVE] += (double)z[item] * ((double)unary - dual);
     }
     const double theta = find_threshold<LANES, ITEMS>(value, has, (int)r.labels);
     float uphill = 0, lowest = FLT_MAX; /* of -y */
@@ -155,26 +142,14 @@ static __global__ void project_rows(struct lp_rows r, struct projection p) {
         }
     }
     lowest_of_lanes<LANES>(&lowest, &best);
-    if (is_there && lane == 0) {
-        p.labels[a] = (uint16_t)best;
-        if (!p.answer->occurs[best])
-            p.answer->occurs[best] = 1; /* all threads write the same value */
-        sums[UNARY] = (double)r.unary[a * r.stride + best];
-    }
-    sums[UPHILL] = (double)(metric * uphill);
-    if (sum_of_launch<DESCENT_SUMS, THREADS>(sums, p.partial, p.blocks_done, totals) &&
-        threadIdx.x == 0) {
-        p.answer->objective = totals[OBJECTIVE];
-        p.answer->uphill = totals[UPHILL];
-        p.answer->unary = totals[UNARY];
-    }
+    if (is_there && lane == 0)
+        sums[LP_UNARY] = keep_label(r, p, a, best);
+    sums[LP_UPHILL] = (double)(metric * uphill);
+    end_descent(p, sums);
 }
 
-static void project(const dcrf_backend_lp *lp, float epsilon) {
-    const struct projection p = {
-        lp->z,       lp->previous,   lp->metric, lp->dual[DCRF_BACKEND_CURRENT],
-        epsilon,     lp->y,          lp->labels, lp->answer,
-        lp->partial, lp->blocks_done};
+static dcrf_status project(const dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
+    const struct lp_descent p = lp_descent_of(lp, epsilon);
     const struct lp_rows rows = lp_rows_of(lp);
     const unsigned blocks =
         blocks_for(lp->variables * (has_few_labels(lp) ? FEW_LANES : MANY_LANES));
@@ -182,6 +157,7 @@ static void project(const dcrf_backend_lp *lp, float epsilon) {
         project_rows<FEW_LANES, FEW_ITEMS><<<blocks, THREADS, 0, lp->device->stream>>>(rows, p);
     else
         project_rows<MANY_LANES, MANY_ITEMS><<<blocks, THREADS, 0, lp->device->stream>>>(rows, p);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 /* ---- inner steps (backend/cpu/lp_majorant.c) ------------------------------------------------- */
@@ -365,8 +341,10 @@ dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *h
     float *const swap = lp->previous;
     lp->previous = lp->y;
     lp->y = swap;
-    project(lp, (float)how->epsilon);
-    dcrf_status status = how->inner_steps > 0 ? take_inner(lp, error) : DCRF_OK;
+    dcrf_status status = lp->space->is_potts ? project(lp, how->epsilon, error)
+                                             : lp_step_cuts(lp, how->epsilon, error);
+    if (status == DCRF_OK && how->inner_steps > 0)
+        status = take_inner(lp, error);
     for (size_t k = 0; k < how->inner_steps && status == DCRF_OK; k++)
         status = step_inside(lp, (float)how->epsilon, k == 0, error);
     if (status < 0)

@@ -12,6 +12,7 @@ void message_kernels_release(struct message_kernels *kernels) {
         device_release(kernels->device, message);
     for (size_t g = 0; kernels->groups && g < kernels->group_count; g++) {
         device_release(kernels->device, kernels->groups[g].own_diagonal);
+        device_cuts_release(&kernels->groups[g].cuts, kernels->device);
         device_release(kernels->device, kernels->groups[g].mu);
     }
     free(kernels->groups);
@@ -22,7 +23,7 @@ void message_kernels_release(struct message_kernels *kernels) {
 }
 
 static bool is_potts(const struct message_kernels *kernels) {
-    return !kernels->groups[0].mu;
+    return kernels->groups[0].is_potts;
 }
 
 static dcrf_status take_messages(struct message_kernels *kernels, dcrf_error *error) {
@@ -66,8 +67,11 @@ static dcrf_status take_group(struct message_kernels *kernels, size_t g, size_t 
             reinterpret_cast<struct device_operator *>(given->operators[m]);
         kernels->weights[first + m] = (float)given->weights[m];
     }
-    return given->compatibility ? take_compatibility(kernels, group, given->compatibility, error)
-                                : DCRF_OK;
+    group->is_potts = !given->compatibility;
+    if (group->is_potts)
+        return DCRF_OK;
+    return given->cuts ? device_cuts_take(&group->cuts, kernels->device, given->cuts, error)
+                       : take_compatibility(kernels, group, given->compatibility, error);
 }
 
 static dcrf_status take_diagonal(const struct message_kernels *kernels, struct message_group *group,
@@ -171,15 +175,15 @@ static __global__ void add_compatible(struct compatible c) {
     c.field[at] = sum;
 }
 
-static dcrf_status send_group(const struct message_kernels *kernels,
-                              const struct message_group *group, const float *in, bool is_first,
-                              dcrf_error *error) {
-    const struct dcrf_application application = {
-        DCRF_SYMMETRIC, in, kernels->messages[1], kernels->labels, kernels->stride, 1, false};
-    const dcrf_status status =
-        filter(kernels, group->first, group->first + group->count, application, error);
-    if (status < 0)
-        return status;
+static dcrf_status add_group(const struct message_kernels *kernels,
+                             const struct message_group *group, const float *in, bool is_first,
+                             dcrf_error *error) {
+    if (group->cuts.labels > 0) {
+        const struct cuts_message message = {
+            kernels->variables,   kernels->stride, kernels->messages[1], in, group->diagonal,
+            kernels->messages[0], is_first};
+        return cuts_apply(&group->cuts, kernels->device, &message, error);
+    }
     const struct compatible c = {kernels->variables,
                                  (uint32_t)kernels->labels,
                                  (uint32_t)(kernels->stride / 4),
@@ -191,6 +195,16 @@ static dcrf_status send_group(const struct message_kernels *kernels,
                                  is_first};
     add_compatible<<<blocks_for(c.variables * c.stride), THREADS, 0, kernels->device->stream>>>(c);
     return check(cudaGetLastError(), WHAT, error);
+}
+
+static dcrf_status send_group(const struct message_kernels *kernels,
+                              const struct message_group *group, const float *in, bool is_first,
+                              dcrf_error *error) {
+    const struct dcrf_application application = {
+        DCRF_SYMMETRIC, in, kernels->messages[1], kernels->labels, kernels->stride, 1, false};
+    const dcrf_status status =
+        filter(kernels, group->first, group->first + group->count, application, error);
+    return status < 0 ? status : add_group(kernels, group, in, is_first, error);
 }
 
 dcrf_status field_send(const struct message_kernels *kernels, const float *in,

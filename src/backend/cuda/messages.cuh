@@ -2,14 +2,16 @@
 #ifndef DCRF_BACKEND_CUDA_MESSAGES_CUH
 #define DCRF_BACKEND_CUDA_MESSAGES_CUH
 
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/cuts.cuh"
 
 /* Kernels that share a compatibility. */
 struct message_group {
-    size_t first, count;   /* in `operators` */
-    const float *diagonal; /* on the device; NULL: it is not subtracted */
-    float *own_diagonal;   /* the same, or NULL if it is the caller's */
-    float *mu; /* on the device, rows of the model's stride; NULL: Potts, the only group */
+    size_t first, count;     /* in `operators` */
+    const float *diagonal;   /* on the device; NULL: it is not subtracted */
+    float *own_diagonal;     /* the same, or NULL if it is the caller's */
+    bool is_potts;           /* the only group */
+    struct device_cuts cuts; /* of the compatibility, or none: labels is 0 */
+    float *mu;               /* on the device, rows of the model's stride; NULL: Potts or cuts */
 };
 
 struct message_kernels {

@@ -89,7 +89,7 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
     if (moves->cliques.count > 0)
         TRY(device_array(device, &moves->states, moves->cliques.count, WHAT, error));
     TRY(device_array(device, &moves->best, 1, WHAT, error));
-    const bool is_potts = !moves->kernels.groups[0].mu;
+    const bool is_potts = moves->kernels.groups[0].is_potts;
     return is_potts && moves->labels <= MOST_CLASSES ? take_tables(moves, error) : DCRF_OK;
 }
 
@@ -152,7 +152,7 @@ struct channels {
 
 static void find_channels(const dcrf_backend_moves *moves, const struct labelling *x,
                           struct channels *channels) {
-    const bool is_potts = !moves->kernels.groups[0].mu;
+    const bool is_potts = moves->kernels.groups[0].is_potts;
     channels->count = 0;
     for (size_t i = 0; i < moves->labels; i++)
         channels->count += !is_potts || x->occurs[i];
@@ -221,7 +221,7 @@ static dcrf_status find_field(dcrf_backend_moves *moves, const struct labelling 
                           moves->partial,
                           &moves->answer->energy,
                           moves->blocks_done};
-    if (!moves->kernels.groups[0].mu) {
+    if (moves->kernels.groups[0].is_potts) {
         TRY(messages_send(&moves->kernels, moves->indicator, channels.count, channels.stride,
                           error));
     } else {
