@@ -40,23 +40,31 @@ static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_e
     return DCRF_OK;
 }
 
-/* Sum all kernels in one call if they are Potts and their operators allow it; else *count is 0. */
+/* Sum all kernels in one call if they have distances and their operators allow it; else *count is
+ * 0. */
 static dcrf_status sum_together(const struct dcrf_pair_sum *pairs, double *sums, size_t *count,
                                 dcrf_error *error) {
     const dcrf_model *model = pairs->plan->model;
     struct dcrf_together together;
+    const float *distances[DCRF_MOST_TOGETHER];
+    size_t listed = 0;
     *count = 0;
     if (!pairs->differing ||
         !dcrf_plan_collect(pairs->plan, pairs->workspace, NULL, model->kernel_count, &together))
         return DCRF_OK;
-    for (size_t m = 0; m < model->kernel_count; m++)
-        if (model->kernels[m].weight > 0 &&
-            model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS)
-            return DCRF_OK;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        const bool is_potts = kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
+        if (!(kernel->weight > 0))
+            continue;
+        if (!is_potts && !kernel->cuts)
+            return DCRF_OK; /* its diagonal may not be zero */
+        distances[listed++] = is_potts ? NULL : kernel->compatibility_values;
+    }
     *count = together.count;
-    return together.methods->disagreements(together.operators, together.count, pairs->differing,
-                                           pairs->place_of, model->labels, pairs->label_count, sums,
-                                           error);
+    return together.methods->disagreements(together.operators, distances, together.count,
+                                           pairs->differing, pairs->place_of, model->labels,
+                                           pairs->label_count, sums, error);
 }
 
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,

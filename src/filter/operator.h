@@ -136,10 +136,11 @@ struct dcrf_operator_source_methods {
                        const float *in, float *out, size_t channels, size_t stride,
                        dcrf_error *error);
 
-    /* sums[k] = sum_ab (K_k)_ab [x_a != x_b] for operators on one device. The labels that occur are
-     * numbered 0 .. place_count - 1; place_of has an entry for each label. */
-    dcrf_status (*disagreements)(dcrf_operator *const *operators, size_t count,
-                                 const uint16_t *labels, const uint16_t *place_of,
+    /* sums[k] = sum_ab (K_k)_ab d_k(x_a, x_b) for operators on one device: distances[k] is d_k, a
+     * labels x labels matrix with zeros on its diagonal, or NULL for [x_a != x_b]. The labels that
+     * occur are numbered 0 .. place_count - 1; place_of has an entry for each label. */
+    dcrf_status (*disagreements)(dcrf_operator *const *operators, const float *const *distances,
+                                 size_t count, const uint16_t *labels, const uint16_t *place_of,
                                  size_t label_count, size_t place_count, double *sums,
                                  dcrf_error *error);
 };

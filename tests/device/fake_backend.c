@@ -179,8 +179,17 @@ static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspa
     return fake_refuse("disagreement", error);
 }
 
-static dcrf_status disagreements(dcrf_operator *const *operators, size_t count,
-                                 const uint16_t *labels, const uint16_t *place_of,
+static double sum_distances(const dcrf_operator *op, const float *distances, size_t label_count,
+                            const uint16_t *labels) {
+    double sum = 0;
+    for (size_t a = 0; a < op->variables; a++)
+        for (size_t b = 0; b < op->variables; b++)
+            sum += fake_row(op, a)[b] * (double)distances[labels[a] * label_count + labels[b]];
+    return sum;
+}
+
+static dcrf_status disagreements(dcrf_operator *const *operators, const float *const *distances,
+                                 size_t count, const uint16_t *labels, const uint16_t *place_of,
                                  size_t label_count, size_t place_count, double *sums,
                                  dcrf_error *error) {
     for (size_t a = 0; a < operators[0]->variables; a++)
@@ -188,7 +197,10 @@ static dcrf_status disagreements(dcrf_operator *const *operators, size_t count,
             return fake_fail(error, DCRF_ERROR_DEVICE, "label %u has no place", labels[a]);
     dcrf_status status = fake_refuse("disagreements", error);
     for (size_t k = 0; k < count && status == DCRF_OK; k++)
-        status = disagreement(operators[k], NULL, labels, false, &sums[k], error);
+        if (distances[k])
+            sums[k] = sum_distances(operators[k], distances[k], label_count, labels);
+        else
+            status = disagreement(operators[k], NULL, labels, false, &sums[k], error);
     return status;
 }
 

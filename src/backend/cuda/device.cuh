@@ -253,11 +253,11 @@ dcrf_status operator_disagreement(const dcrf_operator *op, dcrf_workspace *works
                                   const uint16_t *labels, bool in_double, double *sum,
                                   dcrf_error *error);
 /* The `disagreements` method of the backend. */
-dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
-                                    const uint16_t *labels, const uint16_t *place_of,
+dcrf_status operators_disagreements(dcrf_operator *const *operators, const float *const *distances,
+                                    size_t count, const uint16_t *labels, const uint16_t *place_of,
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error);
-/* The same for labels on the device; place_of is still a host array. */
+/* The same for Potts and labels on the device; place_of is still a host array. */
 dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
                                 const uint16_t *labels, const uint16_t *place_of,
                                 size_t label_count, size_t place_count, double *sums,

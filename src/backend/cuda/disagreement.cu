@@ -1,6 +1,6 @@
 /* The pairwise cost of a labelling under some kernels,
  *
- *   sum_ab K_ab [x_a != x_b] = sum_a sum_{j != x_a} (K Y)_aj,   Y_bj = [x_b = j],
+ *   sum_ab K_ab d(x_a, x_b) = sum_a sum_j d(x_a, j) (K Y)_aj,   Y_bj = [x_b = j],   d(j, j) = 0,
  *
  * without a block on the host: the labels go to the device and one number per kernel comes back.
  * Labels that do not occur are skipped, the others are processed SOME at a time. The first kernel
@@ -24,6 +24,8 @@ struct disagreement {
     float *indicators, *filtered[2]; /* for the first kernel and for the others */
     double *partial[2];              /* the same */
     double *sums;                    /* per pass and kernel */
+    size_t place_count;
+    std::vector<float *> distances; /* per kernel, on the device: between places; NULL: Potts */
 };
 
 /* The labels with the places first .. first + count - 1 among those that occur. */
@@ -40,14 +42,18 @@ static __global__ void make_indicators(struct some_labels some, float *block) {
         block[i] = some.place_of[some.labels[i / some.stride]] == some.first + i % some.stride;
 }
 
-/* The sum over the labels other than the variable's own. */
-static __global__ void sum_others(struct some_labels some, const float *block, double *partial) {
+/* The sum over the labels other than the variable's own, times their distances; NULL: 1. */
+static __global__ void sum_others(struct some_labels some, const float *block,
+                                  const float *distances, uint32_t places, double *partial) {
     const size_t i = this_thread();
     const uint32_t column = (uint32_t)(i % some.stride);
     double sum[1] = {0};
-    if (i < some.variables * some.stride && column < some.count &&
-        some.place_of[some.labels[i / some.stride]] != some.first + column)
-        sum[0] = (double)block[i];
+    if (i < some.variables * some.stride && column < some.count) {
+        const uint32_t own = some.place_of[some.labels[i / some.stride]];
+        const uint32_t other = some.first + column;
+        if (own != other)
+            sum[0] = (distances ? (double)distances[own * places + other] : 1) * (double)block[i];
+    }
     write_block_sums<1, THREADS>(sum, partial);
 }
 
@@ -80,10 +86,33 @@ static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, b
                                       d->variables * sizeof *labels, error);
 }
 
+/* The distances between the labels that occur in `labels`, a host array. */
+static dcrf_status take_distances(struct disagreement *d, const float *const *given, size_t count,
+                                  const uint16_t *labels, const uint16_t *place_of,
+                                  size_t label_count, dcrf_error *error) {
+    const size_t places = d->place_count;
+    std::vector<uint16_t> label_of(places);
+    std::vector<float> between(places * places);
+    dcrf_status status = DCRF_OK;
+    for (size_t a = 0; a < d->variables; a++)
+        label_of[place_of[labels[a]]] = labels[a];
+    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+        if (!given[k])
+            continue;
+        for (size_t p = 0; p < places * places; p++)
+            between[p] = given[k][label_of[p / places] * label_count + label_of[p % places]];
+        status = device_array(d->device, &d->distances[k], between.size(), WHAT, error);
+        if (status == DCRF_OK)
+            status = device_upload(d->device, d->distances[k], between.data(),
+                                   between.size() * sizeof(float), error);
+    }
+    return status;
+}
+
 /* For one kernel; `side` selects the buffers. */
 static dcrf_status sum_kernel(struct device_operator *op, const struct disagreement *d,
-                              const struct some_labels &some, int side, double *sum,
-                              dcrf_error *error) {
+                              const struct some_labels &some, int side, const float *distances,
+                              double *sum, dcrf_error *error) {
     const unsigned blocks = blocks_for(d->variables * some.stride);
     const struct dcrf_application application = {
         DCRF_SYMMETRIC, d->indicators, d->filtered[side], some.count, some.stride, 1, false};
@@ -91,7 +120,8 @@ static dcrf_status sum_kernel(struct device_operator *op, const struct disagreem
     if (status < 0)
         return status;
     cudaStream_t stream = d->device->stream;
-    sum_others<<<blocks, THREADS, 0, stream>>>(some, d->filtered[side], d->partial[side]);
+    sum_others<<<blocks, THREADS, 0, stream>>>(some, d->filtered[side], distances,
+                                               (uint32_t)d->place_count, d->partial[side]);
     add_block_sums<<<1, THREADS, 0, stream>>>(d->partial[side], blocks, sum);
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -104,19 +134,24 @@ static dcrf_status sum_some(struct device_operator *const *operators, size_t cou
     dcrf_status status = check(cudaGetLastError(), WHAT, error);
     if (status == DCRF_OK)
         status = device_beside(
-            d->device, [&] { return sum_kernel(operators[0], d, some, 0, sums, error); }, error);
+            d->device,
+            [&] { return sum_kernel(operators[0], d, some, 0, d->distances[0], sums, error); },
+            error);
     for (size_t k = 1; k < count && status == DCRF_OK; k++)
-        status = sum_kernel(operators[k], d, some, 1, sums + k, error);
+        status = sum_kernel(operators[k], d, some, 1, d->distances[k], sums + k, error);
     return status < 0 ? status : device_join(d->device, error);
 }
 
-static dcrf_status sum_in_float(struct device_operator *const *operators, size_t count,
-                                const uint16_t *labels, bool are_there, const uint16_t *place_of,
-                                size_t label_count, size_t place_count, double *sums,
-                                dcrf_error *error) {
+/* distances: NULL for Potts; otherwise the labels are on the host. */
+static dcrf_status sum_in_float(struct device_operator *const *operators,
+                                const float *const *distances, size_t count, const uint16_t *labels,
+                                bool are_there, const uint16_t *place_of, size_t label_count,
+                                size_t place_count, double *sums, dcrf_error *error) {
     struct disagreement d = {};
     d.device = operators[0]->device;
     d.variables = operators[0]->base.variables;
+    d.place_count = place_count;
+    d.distances.assign(count, nullptr);
     const size_t passes = (place_count + SOME - 1) / SOME;
     const size_t stride = padded_channels(place_count < SOME ? place_count : SOME);
     std::vector<double> found(passes * count);
@@ -127,6 +162,8 @@ static dcrf_status sum_in_float(struct device_operator *const *operators, size_t
         status = take_labels(&d, labels, are_there, error);
     if (status == DCRF_OK)
         status = take_memory(&d, place_of, label_count, stride, found.size(), error);
+    if (status == DCRF_OK && distances)
+        status = take_distances(&d, distances, count, labels, place_of, label_count, error);
     for (size_t p = 0; p < passes && status == DCRF_OK; p++) {
         const size_t first = p * SOME, left = place_count - first;
         const struct some_labels some = {d.labels,
@@ -146,6 +183,8 @@ static dcrf_status sum_in_float(struct device_operator *const *operators, size_t
          {(void *)d.own_labels, (void *)d.place_of, (void *)d.indicators, (void *)d.filtered[0],
           (void *)d.filtered[1], (void *)d.partial[0], (void *)d.partial[1], (void *)d.sums})
         device_release(d.device, memory);
+    for (float *memory : d.distances)
+        device_release(d.device, memory);
     return status;
 }
 
@@ -158,15 +197,15 @@ dcrf_status disagreements_there(struct device_operator *const *operators, size_t
                                 dcrf_error *error) {
     const device_turn turn(operators[0]->device);
     try {
-        return sum_in_float(operators, count, labels, true, place_of, label_count, place_count,
-                            sums, error);
+        return sum_in_float(operators, nullptr, count, labels, true, place_of, label_count,
+                            place_count, sums, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;
     }
 }
 
-dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
-                                    const uint16_t *labels, const uint16_t *place_of,
+dcrf_status operators_disagreements(dcrf_operator *const *operators, const float *const *distances,
+                                    size_t count, const uint16_t *labels, const uint16_t *place_of,
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error) {
     const device_turn turn(reinterpret_cast<struct device_operator *>(operators[0])->device);
@@ -174,8 +213,8 @@ dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t coun
         std::vector<struct device_operator *> there;
         for (size_t k = 0; k < count; k++)
             there.push_back(reinterpret_cast<struct device_operator *>(operators[k]));
-        return sum_in_float(there.data(), count, labels, false, place_of, label_count, place_count,
-                            sums, error);
+        return sum_in_float(there.data(), distances, count, labels, false, place_of, label_count,
+                            place_count, sums, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;
     }
@@ -227,8 +266,8 @@ dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *wor
         std::vector<uint16_t> place_of;
         const size_t count = list_labels(labels, base->variables, place_of);
         return in_double ? sum_in_double(op, labels, place_of, count, sum, error)
-                         : sum_in_float(&op, 1, labels, false, place_of.data(), ALL_LABELS, count,
-                                        sum, error);
+                         : sum_in_float(&op, nullptr, 1, labels, false, place_of.data(), ALL_LABELS,
+                                        count, sum, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;
     }
