@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "core/rng.h"
+#include "filter/plan.h"
 #include "model/cuts.h"
 #include "model/model.h"
 
@@ -314,6 +315,50 @@ static void test_methods(void **state) {
     }
 }
 
+/* The sum of distances over all pairs, with the kernel's matrix from unit vectors in double. */
+static double sum_of_pairs(const dcrf_model *model, const dcrf_plan *plan,
+                           dcrf_workspace *workspace, const uint16_t *labels) {
+    const dcrf_operator *op = dcrf_plan_operator(plan, 0);
+    double in[12], out[12], sum = 0;
+    assert_int_equal(model->variables, 12);
+    for (size_t b = 0; b < 12; b++) {
+        for (size_t a = 0; a < 12; a++)
+            in[a] = a == b;
+        assert_int_equal(op->methods->apply_double(op, workspace, in, out, 1, NULL), DCRF_OK);
+        for (size_t a = 0; a < 12; a++)
+            sum += model->kernels[0].weight * mu_of(model, labels[a], labels[b]) * out[a];
+    }
+    return sum;
+}
+
+/* Not all labels occur, and there are more than are filtered together. */
+static void test_energies(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 9);
+    for (size_t round = 0; round < 12; round++) {
+        dcrf_model *model = new_model(round % 2 ? 45 : 7);
+        dcrf_workspace *workspace;
+        dcrf_plan *plan;
+        uint16_t labels[12];
+        dcrf_energy energy;
+        assert_int_equal(dcrf_model_set_linear(model, 0, round % 3 ? 4 : (double)INFINITY, NULL),
+                         DCRF_OK);
+        assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+        assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL),
+                         DCRF_OK);
+        for (size_t a = 0; a < 12; a++)
+            labels[a] = (uint16_t)(2 + dcrf_rng_next(&rng) % (model->labels - 2));
+        assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, NULL),
+                         DCRF_OK);
+        const double expected = sum_of_pairs(model, plan, workspace, labels);
+        assert_near(energy.pairwise, expected, 1e-5 * (1 + expected));
+        dcrf_plan_free(&plan);
+        dcrf_workspace_free(&workspace);
+        dcrf_model_free(&model);
+    }
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state) {
@@ -387,10 +432,15 @@ static void test_matrices_of_the_lp(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),     cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_cuts),       cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_best_below), cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_matrices_of_the_lp),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_matrices),
+        cmocka_unit_test(test_best_below),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_energies),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_matrices_of_the_lp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
