@@ -334,7 +334,7 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
     return DCRF_OK;
 }
 
-    else if (!has_planes(energies, &crf->grid) || !order_planes(crf, pool, &all, unary))
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                      const dcrf_kernel *kernel,
