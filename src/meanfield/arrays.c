@@ -67,20 +67,22 @@ static void image_name(size_t kernel, char name[NAME_BYTES]) {
     snprintf(name, NAME_BYTES, "the image of kernel %zu", kernel);
 }
 
-static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
+static dcrf_status check_kernels(const dcrf_arrays *arrays, dcrf_error *error) {
     dcrf_status status = DCRF_OK;
+    struct dcrf_features features;
     char name[NAME_BYTES];
     for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++) {
         image_name(m, name);
-        if (arrays->kernels[m].kind != DCRF_KERNEL_SPATIAL)
-            status = dcrf_view_check(&arrays->kernels[m].channels, name, error);
+        status = dcrf_features_describe(&features, &arrays->grid, &arrays->kernels[m], error);
+        if (status == DCRF_OK && features.given)
+            status = dcrf_view_check(features.given, name, error);
     }
     return status;
 }
 
 static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
     const dcrf_status status = check_arrays(arrays, variables, error);
-    return status < 0 ? status : check_images(arrays, error);
+    return status < 0 ? status : check_kernels(arrays, error);
 }
 
 /* ---- one batch ------------------------------------------------------------------------------ */

@@ -434,6 +434,8 @@ static void wrong_calls_are_told(void **state) {
         fill_kernels(kernels, image);
         kernels[0].sigma[0] = 0;
         WRONG((void)0, DCRF_ERROR_ARGUMENT, "the sigma of axis 0");
+        kernels[0].weight = 0; /* checked, although it is not used */
+        WRONG((void)0, DCRF_ERROR_ARGUMENT, "the sigma of axis 0");
         assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
                      dcrf_mean_field_arrays(workspace, NULL, &error));
     }
