@@ -149,13 +149,6 @@ float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place) {
     return rest;
 }
 
-static float largest_of(const float *values, size_t count) {
-    float largest = 0;
-    for (size_t i = 0; i < count; i++)
-        largest = values[i] > largest ? values[i] : largest;
-    return largest;
-}
-
 /* ---- sums over labels that are not active --------------------------------------------------- */
 
 /* The unary energies of a label at the places begin .. end - 1, where begin is a multiple of
@@ -215,7 +208,7 @@ static void raise_outside(const struct dcrf_field *field, size_t begin, size_t e
         if (field->place[i] != NO_PLACE)
             continue;
         give_back(field, i, begin, end, part);
-        peak[i] = fmaxf(peak[i], largest_of(part, end - begin));
+        peak[i] = fmaxf(peak[i], dcrf_densecrf_largest(part, end - begin));
     }
 }
 

@@ -378,18 +378,23 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
 
 /* ---- inference ------------------------------------------------------------------------------ */
 
+static dcrf_status run_updates(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                               const struct dcrf_densecrf_run *run, dcrf_error *error) {
+    if (!crf || !workspace || !run->to)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    return crf->methods->run(crf, workspace, run, error);
+}
+
 dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                 size_t iterations, float *q, dcrf_progress_callback progress,
                                 void *progress_user, dcrf_error *error) {
-    if (!crf || !workspace || !q)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    DCRF_ENTER(workspace, error);
     const struct dcrf_densecrf_run run = {.updates = iterations,
                                           .to = q,
                                           .start_s = dcrf_time_s(),
                                           .progress = progress,
                                           .user = progress_user};
-    return crf->methods->run(crf, workspace, &run, error);
+    return run_updates(crf, workspace, &run, error);
 }
 
 dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
@@ -399,11 +404,8 @@ dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *worksp
 
 dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
                                dcrf_error *error) {
-    if (!crf || !workspace || !q)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    DCRF_ENTER(workspace, error);
     const struct dcrf_densecrf_run run = {.from = q, .updates = 1, .to = q};
-    return crf->methods->run(crf, workspace, &run, error);
+    return run_updates(crf, workspace, &run, error);
 }
 
 dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,

@@ -172,6 +172,14 @@ static inline bool dcrf_densecrf_are_bytes(const dcrf_view *view, const dcrf_gri
 /* Copy planes of finite energies to the order of the places; false if one must be clipped. */
 bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary);
 
+/* 0 if none is positive. */
+static inline float dcrf_densecrf_largest(const float *values, size_t count) {
+    float largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = values[i] > largest ? values[i] : largest;
+    return largest;
+}
+
 /* The original embeds four variables at a time and pads the last four with zeros, whose vertices
  * then exist and pass on what reaches them. */
 static inline bool dcrf_densecrf_has_origin(const dcrf_densecrf *crf) {

@@ -62,13 +62,6 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *po
     return DCRF_OK;
 }
 
-static float largest_of(const float *sums, size_t count) {
-    float largest = 0;
-    for (size_t a = 0; a < count; a++)
-        largest = sums[a] > largest ? sums[a] : largest;
-    return largest;
-}
-
 dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
                                   dcrf_error *error) {
     const size_t n = dcrf_densecrf_lattice(term)->base.variables;
@@ -83,7 +76,7 @@ dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *po
     if (status == DCRF_OK)
         status = row_sums(term, pool, scratch, sums, error);
     if (status == DCRF_OK)
-        term->row_sum = *row_sum = largest_of(sums, n);
+        term->row_sum = *row_sum = dcrf_densecrf_largest(sums, n);
     dcrf_release(sums);
     dcrf_release(scratch);
     return status;
@@ -124,7 +117,7 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     if (!is_shared)
         dcrf_release(scratch);
     if (status == DCRF_OK && normalization == DCRF_DENSECRF_NONE)
-        term->row_sum = largest_of(sums, n);
+        term->row_sum = dcrf_densecrf_largest(sums, n);
     if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
         struct inversion inversion = {sums, normalization == DCRF_DENSECRF_SYMMETRIC};
         dcrf_parallel_for(pool, n, 8 * DCRF_DENSECRF_GRAIN, invert_sums, &inversion);
