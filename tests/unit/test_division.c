@@ -238,6 +238,29 @@ static void unaries_of_models_are_divided(void **state) {
     free(unary);
 }
 
+static void unaries_of_arrays_are_divided(void **state) {
+    (void)state;
+    const size_t labels = 5;
+    float *unary = calloc(VARIABLES * labels, sizeof *unary);
+    struct loops *loops = calloc(1, sizeof *loops);
+    unsigned char *map = malloc(VARIABLES);
+    dcrf_workspace *workspace;
+    dcrf_arrays arrays;
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    arrays.unary = dcrf_view_planar(unary, DCRF_F32, &arrays.grid, labels);
+    arrays.labels = dcrf_output_planar(map, DCRF_U8, &arrays.grid, 1);
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    assert_int_equal(dcrf_mean_field_arrays(workspace, &arrays, NULL), DCRF_OK);
+    assert_int_equal(loops->indices[0], HEIGHT); /* lines */
+    assert_true(atomic_load(&loops->chunks[0]) >= THREADS);
+    dcrf_workspace_free(&workspace);
+    free(unary);
+    free(loops);
+    free(map);
+}
+
 struct observed {
     dcrf_pool *pool;
     struct loops *loops;
@@ -299,6 +322,7 @@ int main(void) {
                                        cmocka_unit_test(every_stage_of_mean_field_is_divided),
                                        cmocka_unit_test(unaries_of_the_drop_in_are_divided),
                                        cmocka_unit_test(unaries_of_models_are_divided),
+                                       cmocka_unit_test(unaries_of_arrays_are_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

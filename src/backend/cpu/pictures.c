@@ -3,6 +3,7 @@
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/workspace.h"
 #include "energy/labelling.h"
 #include "model/view.h"
 
@@ -41,8 +42,8 @@ static dcrf_status read_unary(const struct dcrf_backend_pictures *given, dcrf_vi
         view = dcrf_view_interleaved(energies, DCRF_F32, given->grid, given->labels);
     }
     if (status == DCRF_OK)
-        status =
-            dcrf_view_copy(&view, given->grid, "the unary array", NULL, rows, given->stride, error);
+        status = dcrf_view_copy_with(&view, given->grid, dcrf_workspace_pool(given->workspace),
+                                     "the unary array", rows, given->stride, error);
     dcrf_release(energies);
     return status;
 }
