@@ -255,9 +255,6 @@ struct dcrf_dsp {
     /* out[r] = ln sum_i exp(sign rows[r * labels + i]) for r < count, of finite numbers; the error
      * is a few double-precision roundings of the largest of them. */
     void (*log_sums)(const float *rows, size_t labels, size_t count, double sign, double *out);
-    /* The smallest of the first `labels` numbers of a row, and its index: the first of equals. */
-    void (*smallest)(const float *rows, size_t labels, size_t stride, size_t count, float *values,
-                     uint16_t *places);
     /* Sums over the pixels in a window; the same bits from all instruction sets. */
     void (*sum_window)(const struct dcrf_window *window, struct dcrf_window_sums *sums);
     /* All pairs of variables of two tiles. */

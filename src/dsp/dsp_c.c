@@ -255,39 +255,6 @@ static void log_sums(const float *rows, size_t labels, size_t count, double sign
     }
 }
 
-/* The smallest value of a row, several at a time so that the loop vectorizes. */
-static float smallest_value(const float *row, size_t count) {
-    float lanes[DCRF_LANES], value = row[0];
-    size_t i = 0;
-    for (size_t k = 0; k < DCRF_LANES; k++)
-        lanes[k] = row[0];
-    for (; i + DCRF_LANES <= count; i += DCRF_LANES)
-        for (size_t k = 0; k < DCRF_LANES; k++)
-            lanes[k] = row[i + k] < lanes[k] ? row[i + k] : lanes[k];
-    for (size_t k = 0; k < DCRF_LANES; k++)
-        value = lanes[k] < value ? lanes[k] : value;
-    for (; i < count; i++)
-        value = row[i] < value ? row[i] : value;
-    return value;
-}
-
-/* Its index: the first of equals. */
-static size_t place_of(float value, const float *row, size_t count) {
-    size_t best = 0;
-    while (best + 1 < count && row[best] != value)
-        best++;
-    return best;
-}
-
-static void smallest(const float *rows, size_t labels, size_t stride, size_t count, float *values,
-                     uint16_t *places) {
-    for (size_t r = 0; r < count; r++) {
-        const float *row = rows + r * stride;
-        values[r] = smallest_value(row, labels);
-        places[r] = (uint16_t)place_of(values[r], row, labels);
-    }
-}
-
 /* Vectors here, and for embedding below: every compiler that this builds with maps them to what the
  * machine has. */
 #define WINDOW_LANES 4
@@ -341,7 +308,6 @@ const struct dcrf_dsp dcrf_dsp_c = {
     .shared_softmax = dcrf_plain_shared_softmax,
     .negative_exponential = negative_exponential,
     .log_sums = log_sums,
-    .smallest = smallest,
     .sum_window = sum_window,
     .pairs = {pair_values, pair_product, pair_transpose, pair_add, pair_line, pair_sums,
               pair_disagreement},

@@ -49,7 +49,6 @@ const struct dcrf_dsp DSP_TABLE = {
     .shared_softmax = DSP_SHARED_SOFTMAX,
     .negative_exponential = negative_exponential,
     .log_sums = log_sums,
-    .smallest = smallest,
     .sum_window = sum_window,
     .pairs = {pair_values, pair_product, pair_transpose, pair_add, pair_line, pair_sums,
               pair_disagreement},

@@ -492,7 +492,6 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #include "dsp/dsp_pairs.h"
 
 #include "dsp/dsp_log_sums.h"
-#include "dsp/dsp_smallest.h"
 
 #if DSP_LANES > 4
 #define EMBED_LANES DSP_LANES

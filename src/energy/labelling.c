@@ -1,7 +1,6 @@
 #include "energy/labelling.h"
 
 #include "core/error.h"
-#include "dsp/dsp.h"
 #include "energy/energy_double.h"
 #include "energy/sums.h"
 #include "filter/plan.h"
@@ -10,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_AT_ONCE 64
 #define ROWS_PER_CHUNK 4096
 
 struct smallest {
@@ -20,21 +18,27 @@ struct smallest {
 
 enum { SMALLEST, MAGNITUDE, SMALLEST_SUMS };
 
+/* The first of the smallest numbers of a row. */
+static size_t smallest_of(const float *row, size_t count) {
+    float value = row[0];
+    size_t place = 0;
+    for (size_t i = 1; i < count; i++) {
+        place = row[i] < value ? i : place;
+        value = row[i] < value ? row[i] : value;
+    }
+    return place;
+}
+
 static void sum_smallest(void *context, size_t first, size_t last, double *sums) {
     const struct smallest *smallest = context;
     const dcrf_model *model = smallest->model;
-    float values[ROWS_AT_ONCE];
-    uint16_t places[ROWS_AT_ONCE];
-    for (size_t begin = first; begin < last; begin += ROWS_AT_ONCE) {
-        const size_t count = last - begin < ROWS_AT_ONCE ? last - begin : ROWS_AT_ONCE;
-        dcrf_dsp()->smallest(model->unary + begin * model->stride, model->labels, model->stride,
-                             count, values, places);
-        for (size_t r = 0; r < count; r++) {
-            sums[SMALLEST] += (double)values[r];
-            sums[MAGNITUDE] += fabs((double)values[r]);
-        }
+    for (size_t a = first; a < last; a++) {
+        const float *row = model->unary + a * model->stride;
+        const size_t place = smallest_of(row, model->labels);
+        sums[SMALLEST] += (double)row[place];
+        sums[MAGNITUDE] += fabs((double)row[place]);
         if (smallest->labels)
-            memcpy(smallest->labels + begin, places, count * sizeof *places);
+            smallest->labels[a] = (uint16_t)place;
     }
 }
 

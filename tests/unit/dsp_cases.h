@@ -26,7 +26,7 @@ struct dsp_entry {
 /* Every entry of the table, grouped by purpose. */
 #define DSP_FILTER_ENTRIES 11
 #define DSP_POINT_ENTRIES 4
-#define DSP_SOFTMAX_ENTRIES 5
+#define DSP_SOFTMAX_ENTRIES 4
 #define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];
 extern const struct dsp_entry dsp_point_entries[DSP_POINT_ENTRIES];

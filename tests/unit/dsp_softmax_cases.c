@@ -196,35 +196,9 @@ static struct dsp_result run_log_sums(const struct dcrf_dsp *dsp, uint64_t numbe
     return r;
 }
 
-/* With many equal numbers. Values and positions must be the same for every instruction set. */
-static struct dsp_result run_smallest(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                      double *time_s) {
-    const size_t labels = 1 + number % 45, stride = labels + number % 3, rows = 1 + number % 50;
-    float *in = random_block(rows, stride, -3, 3, number);
-    uint16_t places[2][50];
-    struct dsp_result r = {.count = 2 * rows, .operations = 0};
-    r.value = malloc(r.count * sizeof *r.value);
-    r.size = malloc(r.count * sizeof *r.size);
-    for (size_t k = 0; k < rows * stride; k++)
-        in[k] = number % 2 ? rintf(in[k]) : in[k];
-    const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats; i++)
-        dsp->smallest(in, labels, stride, rows, r.value, places[0]);
-    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
-    dcrf_dsp_for(DCRF_CPU_C)->smallest(in, labels, stride, rows, r.size, places[1]);
-    for (size_t k = 0; k < rows; k++) {
-        r.value[rows + k] = places[0][k];
-        r.size[rows + k] = places[1][k];
-        r.size[k] = fabsf(r.size[k]);
-    }
-    free(in);
-    return r;
-}
-
 const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES] = {
     {"softmax", run_softmax},
     {"shared_softmax", run_shared_softmax},
     {"negative_exponential", run_negative_exponential},
     {"log_sums", run_log_sums},
-    {"smallest", run_smallest},
 };

@@ -158,7 +158,7 @@ static void tables_are_complete(void **state) {
         assert_true(dsp->splat_runs && dsp->slice_runs && dsp->splat_parts && dsp->blur &&
                     dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
                     dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
-                    dsp->log_sums && dsp->smallest && dsp->sum_window);
+                    dsp->log_sums && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&

@@ -1,4 +1,5 @@
 /* Simple labellings and the relative gap, against plain loops and by invariances. */
+#include "core/rng.h"
 #include "toy.h"
 
 #include <dcrf/labelling.h>
@@ -45,6 +46,39 @@ static void constants_and_minima(void **state) {
     }
 }
 
+/* Rows shorter and longer than a vector, with many equal numbers: the first of them. */
+static void minima_of_rows_of_any_length(void **state) {
+    (void)state;
+    enum { VARIABLES = 50, MOST = 45 };
+    const dcrf_grid grid = dcrf_grid_2d(VARIABLES, 1);
+    for (size_t turn = 0; turn < 2 * MOST; turn++) {
+        const size_t count = 1 + turn / 2;
+        float unary[VARIABLES * MOST];
+        uint16_t labels[VARIABLES];
+        double floor = 0;
+        dcrf_model *model;
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, turn);
+        for (size_t k = 0; k < VARIABLES * count; k++) {
+            const float value = (float)(6 * dcrf_rng_uniform(&rng) - 3);
+            unary[k] = turn % 2 ? rintf(value) : value;
+        }
+        const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, count);
+        assert_int_equal(dcrf_model_new(&model, &grid, count, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+        assert_int_equal(dcrf_label_by_unary(model, labels, VARIABLES, NULL), DCRF_OK);
+        for (size_t a = 0; a < VARIABLES; a++) {
+            size_t best = 0;
+            for (size_t i = 1; i < count; i++)
+                best = unary[a * count + i] < unary[a * count + best] ? i : best;
+            assert_int_equal(labels[a], best);
+            floor += (double)unary[a * count + best];
+        }
+        assert_true(fabs(dcrf_unary_floor(model) - floor) <= 1e-9);
+        dcrf_model_free(&model);
+    }
+}
+
 /* Between 0 and 1 whatever the sign of the energies, and independent of their zero. */
 static void relative_gap(void **state) {
     (void)state;
@@ -70,6 +104,7 @@ static void relative_gap(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_and_minima),
+        cmocka_unit_test(minima_of_rows_of_any_length),
         cmocka_unit_test(relative_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
