@@ -309,8 +309,7 @@ const struct dcrf_dsp dcrf_dsp_c = {
     .negative_exponential = negative_exponential,
     .log_sums = log_sums,
     .sum_window = sum_window,
-    .pairs = {pair_values, pair_product, pair_transpose, pair_add, pair_line, pair_sums,
-              pair_disagreement},
+    .pairs = {pair_values, pair_product, pair_transpose, pair_line, pair_sums, pair_disagreement},
     .pairs_double = {pair_double_values, pair_double_product, pair_double_transpose,
-                     pair_double_add, pair_double_line, pair_double_sums, pair_double_disagreement},
+                     pair_double_line, pair_double_sums, pair_double_disagreement},
 };

@@ -289,17 +289,6 @@ static void NAME(disagreement)(const struct dcrf_metric *metric, const REAL *a, 
 }
 #undef BY_GROUPS
 
-typedef double NAME(doubles) __attribute__((vector_size(PAIR_LANES * sizeof(double))));
-
-static void NAME(add)(const REAL *in, double *sums, size_t count) {
-    for (size_t i = 0; i < count; i += PAIR_LANES) {
-        NAME(doubles) sum;
-        memcpy(&sum, sums + i, sizeof sum);
-        sum += __builtin_convertvector(NAME(load)(in + i), NAME(doubles));
-        memcpy(sums + i, &sum, sizeof sum);
-    }
-}
-
 /* ---- the clipped line ----------------------------------------------------------------------- */
 
 /* As many tiles a at once as fit in registers: y and a sum for each of their vectors. */

@@ -68,11 +68,6 @@ static void NAME(transpose)(const REAL *kernel, REAL *transposed) {
             transposed[a * DCRF_TILE + b] = kernel[b * DCRF_TILE + a];
 }
 
-static void NAME(add)(const REAL *in, double *sums, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        sums[i] += (double)in[i];
-}
-
 static void NAME(line)(const struct LINE *line) {
     for (size_t c = 0; c < line->channels; c++) {
         REAL sum_b[DCRF_TILE] = {0};

@@ -57,8 +57,6 @@ struct dcrf_metric {
         /* out[c * TILE + a] += sum_b kernel[b * TILE + a] in[c * TILE + b]. */                    \
         void (*product)(const real *kernel, const real *in, real *out, size_t channels);           \
         void (*transpose)(const real *kernel, real *transposed);                                   \
-        /* sums[i] += in[i]; count is a multiple of DCRF_TILE. */                                  \
-        void (*add)(const real *in, double *sums, size_t count);                                   \
         void (*line)(const struct clipped_line *line);                                             \
         /* out_a[a] = sum_b K_ab weight_b[b] and out_b[b] = sum_a K_ab weight_a[a], no scales. */  \
         void (*sums)(const struct dcrf_metric *metric, const real *a, const real *b,               \

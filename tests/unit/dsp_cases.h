@@ -27,7 +27,7 @@ struct dsp_entry {
 #define DSP_FILTER_ENTRIES 11
 #define DSP_POINT_ENTRIES 4
 #define DSP_SOFTMAX_ENTRIES 4
-#define DSP_PAIR_ENTRIES 14
+#define DSP_PAIR_ENTRIES 12
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];
 extern const struct dsp_entry dsp_point_entries[DSP_POINT_ENTRIES];
 extern const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES];

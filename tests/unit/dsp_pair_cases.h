@@ -159,29 +159,6 @@ static struct dsp_result NAME(run_transpose)(const struct dcrf_dsp *dsp, uint64_
     return r;
 }
 
-static struct dsp_result NAME(run_add)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                       double *time_s) {
-    const size_t count = DCRF_TILE * (1 + number % 5), whole = count + DCRF_TILE;
-    REAL *in = NAME(reals)(count, -1, 1, number);
-    float *start = random_block(whole, 1, -1, 1, 3);
-    double *sums = malloc(whole * sizeof *sums);
-    struct dsp_result r = {.count = whole, .operations = 0}; /* one sum in double, in any order */
-    r.value = malloc(whole * sizeof *r.value);
-    r.size = calloc(whole, sizeof *r.size);
-    for (size_t i = 0; i < whole; i++)
-        sums[i] = (double)start[i];
-    const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats; i++)
-        dsp->LOOPS.add(in, sums, count);
-    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
-    for (size_t i = 0; i < whole; i++)
-        r.value[i] = (float)sums[i];
-    free(in);
-    free(start);
-    free(sums);
-    return r;
-}
-
 static struct dsp_result NAME(run_line)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
     const size_t tiles = 1 + number % DCRF_LINE_TILES, channels = 1 + number / 2 % 23;

@@ -160,9 +160,9 @@ static void tables_are_complete(void **state) {
                     dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
                     dsp->log_sums && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
-                    dsp->pairs.add && dsp->pairs.line);
+                    dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&
-                    dsp->pairs_double.transpose && dsp->pairs_double.add && dsp->pairs_double.line);
+                    dsp->pairs_double.transpose && dsp->pairs_double.line);
     }
     assert_non_null(dcrf_dsp_for(DCRF_CPU_C));
     assert_null(dcrf_dsp_for((dcrf_cpu)17));

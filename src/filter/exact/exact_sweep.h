@@ -63,8 +63,10 @@ static void NAME(add_sums)(const struct NAME(sweep) * sweep, const struct NAME(w
     for (size_t k = 0; k < BLOCK_TILES; k++) {
         if (!(worker->touched[side] >> k & 1))
             continue;
-        LOOPS->add(worker->sums[side] + k * size, sweep->sums + (block * BLOCK_TILES + k) * size,
-                   size);
+        const REAL *from = worker->sums[side] + k * size;
+        double *to = sweep->sums + (block * BLOCK_TILES + k) * size;
+        for (size_t i = 0; i < size; i++)
+            to[i] += (double)from[i];
     }
 }
 
