@@ -18,9 +18,8 @@
  *   positions and for features, the formula above with the lattice's values of k_ab. For features
  *   the signs are right, but the size can be a third of the true one.
  *
- * On a grid or lattice, derivatives with respect to sigmas after more than two updates use two of
- * the q_t, from which the others are interpolated: 0.2 % of the derivative at the median, 3 % at
- * most on photographs.
+ * On a grid or lattice, derivatives with respect to sigmas use every third q_t, at least two, from
+ * which the others are interpolated: an error below that of the lattice.
  *
  * For the formula without normalization see Kraehenbuehl and Koltun, Parameter Learning and
  * Convergent Inference for Dense Random Fields, ICML 2013.
@@ -36,9 +35,9 @@ extern "C" {
 #endif
 
 /* Output arrays; NULL: not wanted. Per step, d features cost 2 d filters, and on an exact plan each
- * sigma costs one. On a grid or lattice, for all steps together, each axis costs two filters, and
- * the sigma of a channel (or of all that share one) costs four filters and two lattices. The others
- * cost one or two filters per step. */
+ * sigma costs one. On a grid or lattice, for three steps together, each axis costs one filter, and
+ * the sigma of a channel (or of all that share one) two filters; and two lattices in all. The
+ * others cost one or two filters per step. */
 typedef struct dcrf_derivatives {
     float *unary;           /* a block with one channel per label and the stride of the call */
     double *weight;         /* one per kernel */

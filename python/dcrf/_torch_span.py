@@ -1,8 +1,9 @@
-"""The distributions of all updates as sums of two of them, so that derivatives by sigmas take the filters of two updates: what
+"""The distributions of all updates as sums of a few of them, so that derivatives by sigmas take the filters of those only: what
 src/energy/sigma_span.c does, where it is explained, for a batch on a GPU."""
 
 import torch
 
+_STRIDE = 3
 _SAMPLED = 4096
 _EQUAL = 1e-10
 
@@ -12,7 +13,12 @@ class Span:
 
     def __init__(self, count):
         self.count = count
-        self._basis = [count - 1, count // 3][: min(count, 2)]
+        self._basis = list(range(count - 1, -1, -_STRIDE))
+        if len(self._basis) < min(count, 2):
+            self._basis.append(count // _STRIDE)
+        # Of each update: which of the basis it is made of, that one and the next.
+        most = max(0, len(self._basis) - 2)
+        self._firsts = [min(most, sum(place > update for place in self._basis[1:])) for update in range(count)]
         self._samples, self._found = [], {}
         self._coefficients = self._update = self._sums = None
 
@@ -30,27 +36,27 @@ class Span:
         """Coefficients by least squares, those of each picture for themselves; sums of nothing."""
         self._update, self._sums = self.count, {}
         samples = torch.stack(self._samples)
-        first, last = samples[self._basis[0]], samples[self._basis[-1]]
-        along, beside = (samples * first).sum(-1), (samples * last).sum(-1)
-        size, both, other = along[self._basis[0]], along[self._basis[-1]], beside[self._basis[-1]]
-        zero = torch.zeros_like(size)
-        inverse = torch.where(size > 0, 1 / size, zero)
+        first = torch.stack([self._samples[self._basis[place]] for place in self._firsts])
+        second = torch.stack([self._samples[self._basis[place + 1 if len(self._basis) > 1 else 0]] for place in self._firsts])
+        along, size, both, other = ((one * two).sum(-1) for one, two in (
+            (samples, first), (first, first), (first, second), (second, second)
+        ))
+        inverse = torch.where(size > 0, 1 / size, 0 * size)
         rest = other - both * both * inverse
-        second = torch.where(rest > _EQUAL * other, (beside - along * inverse * both) / rest, 0 * along)
-        self._coefficients = [(along - second * both) * inverse, second][: len(self._basis)]
+        beside = ((samples * second).sum(-1) - along * inverse * both) / rest
+        beside = torch.where(rest > _EQUAL * other, beside, 0 * along)
+        self._coefficients = (along - beside * both) * inverse, beside
 
     def next(self):
         """Now comes what belongs to the update before."""
         self._update -= 1
 
     def add(self, name, rows):
-        place = (-1,) + (1,) * (rows.ndim - 1)
-        factors = [one[self._update].float().reshape(place) for one in self._coefficients]
-        if name not in self._sums:
-            self._sums[name] = [factor * rows for factor in factors]
-        else:
-            for total, factor in zip(self._sums[name], factors):
-                total.addcmul_(rows, factor)
+        first = self._firsts[self._update]
+        totals = self._sums.setdefault(name, [None] * len(self._basis))
+        for place, one in zip(range(first, len(self._basis)), self._coefficients):
+            factor = one[self._update].float().reshape((-1,) + (1,) * (rows.ndim - 1))
+            totals[place] = factor * rows if totals[place] is None else totals[place].addcmul_(rows, factor)
 
     def distributions(self):
         return [self._found[update] for update in self._basis]

@@ -3,15 +3,15 @@
  *
  *   sum_t G_t . K' q_t,   K' = dK/dln sigma,
  *
- * with one or two filters per step. But the q_t are close to each other: with two of them,
+ * with one or two filters per step. But the q_t change slowly: with every third of them, from the
+ * last one on,
  *
- *   q_t ~ c_t1 u_1 + c_t2 u_2,   sum_t G_t . K' q_t ~ sum_r (sum_t c_tr G_t) . K' u_r,
+ *   q_t ~ sum_r c_tr u_r,   sum_t G_t . K' q_t ~ sum_r (sum_t c_tr G_t) . K' u_r,
  *
- * so that two steps remain. u_1 is the last q and u_2 the one after a third of the steps; the c are
- * from least squares over a sample of variables. Up to two steps, nothing is approximated. On crops
- * of photographs with 5 and 10 steps, derivatives change by 0.2 % at the median and by 3 % at most,
- * which is little beside the lattice's own error (docs/howto/train.md). Everything in a derivative
- * is computed from the same two steps: in
+ * so that a third of the steps remain, though at least two. c_tr is nonzero for the two u_r around
+ * q_t only, and from least squares over a sample of variables. Up to two steps, nothing is
+ * approximated. docs/howto/train.md has figures; the error is small beside the lattice's own.
+ * Everything in a derivative is computed from the same steps: in
  *
  *   (f_a - f_b)^2 = f_a^2 + f_b^2 - 2 f_a f_b
  *
@@ -23,24 +23,32 @@
 
 #include <string.h>
 
-#define RANK 2
+/* Steps from one u to the next. */
+#define STRIDE 3
 /* Variables in the sample. */
 #define SAMPLED 4096
-/* (1 - cosine^2) of the angle between u_1 and u_2 below which they count as equal. */
+/* (1 - cosine^2) of the angle between two u below which they count as equal. */
 #define EQUAL 1e-10
 #define FLOATS_PER_CHUNK 16384
 
+/* q_t ~ c[0] u_first + c[1] u_{first + 1} */
+struct combination {
+    size_t first;
+    double c[2];
+};
+
 struct sums {
-    float *filtered[RANK]; /* K u_r */
-    float *returned[RANK]; /* K G_r */
+    float **filtered; /* K u_r */
+    float **returned; /* K G_r */
 };
 
 struct dcrf_sigma_span {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
-    size_t rank, basis[RANK]; /* which steps are u */
-    double *coefficients;     /* steps x RANK */
-    struct dcrf_pair_step steps[RANK];
+    size_t rank;
+    size_t *basis;                    /* which steps are u, from the last to the first */
+    struct combination *combinations; /* one per step */
+    struct dcrf_pair_step *steps;     /* u and its e */
     struct sums *kernels;
     float *in, *out; /* f u and f e */
     double *own;     /* per variable */
@@ -57,27 +65,47 @@ static double sampled_dot(const dcrf_model *model, const float *x, const float *
     return sum;
 }
 
-static void find_coefficients(struct dcrf_sigma_span *span, const float *const *q, size_t count) {
-    const dcrf_model *model = span->plan->model;
-    const float *u[RANK] = {q[span->basis[0]], q[span->basis[1]]};
+static void combine(const dcrf_model *model, const float *q, const float *const u[2],
+                    struct combination *out) {
     const double first = sampled_dot(model, u[0], u[0]), second = sampled_dot(model, u[1], u[1]);
     const double both = sampled_dot(model, u[0], u[1]);
-    const double rest = first > 0 ? second - both * both / first : 0; /* of u_2, beside u_1 */
-    for (size_t t = 0; t < count; t++) {
-        double *c = span->coefficients + t * RANK;
-        const double along = first > 0 ? sampled_dot(model, q[t], u[0]) / first : 0;
-        c[1] = rest > EQUAL * second ? (sampled_dot(model, q[t], u[1]) - along * both) / rest : 0;
-        c[0] = first > 0 ? along - c[1] * both / first : 0;
-    }
-    if (!(rest > EQUAL * second))
-        span->rank = 1;
+    const double inverse = first > 0 ? 1 / first : 0;
+    const double rest = second - both * both * inverse; /* of u_1, beside u_0 */
+    const double along = sampled_dot(model, q, u[0]);
+    if (rest > EQUAL * second)
+        out->c[1] = (sampled_dot(model, q, u[1]) - along * inverse * both) / rest;
+    out->c[0] = (along - out->c[1] * both) * inverse;
 }
 
-static bool take_blocks(const dcrf_model *model, float **blocks, size_t count) {
-    bool is_complete = true;
-    for (size_t r = 0; r < count; r++) {
-        blocks[r] = dcrf_allocate_zero(model->variables, model->stride * sizeof(float));
-        is_complete = is_complete && blocks[r];
+/* How many u there are for a number of steps. */
+static size_t rank_of(size_t steps) {
+    const size_t least = steps < 2 ? steps : 2, rank = (steps + STRIDE - 1) / STRIDE;
+    return rank < least ? least : rank;
+}
+
+static void find_combinations(struct dcrf_sigma_span *span, const float *const *q, size_t count) {
+    for (size_t r = 0; r < span->rank; r++)
+        span->basis[r] = r * STRIDE < count ? count - 1 - r * STRIDE : count / STRIDE;
+    for (size_t t = 0; t < count; t++) {
+        struct combination *combination = &span->combinations[t];
+        while (combination->first + 2 < span->rank && span->basis[combination->first + 1] > t)
+            combination->first++;
+        const size_t next = span->rank > 1 ? combination->first + 1 : 0;
+        const float *const u[2] = {q[span->basis[combination->first]], q[span->basis[next]]};
+        combine(span->plan->model, q[t], u, combination);
+    }
+}
+
+static float *take_block(const dcrf_model *model) {
+    return dcrf_allocate_zero(model->variables, model->stride * sizeof(float));
+}
+
+static bool take_blocks(const dcrf_model *model, float ***blocks, size_t count) {
+    *blocks = dcrf_allocate_zero(count, sizeof **blocks);
+    bool is_complete = *blocks != NULL;
+    for (size_t r = 0; r < count && is_complete; r++) {
+        (*blocks)[r] = take_block(model);
+        is_complete = (*blocks)[r] != NULL;
     }
     return is_complete;
 }
@@ -89,19 +117,24 @@ bool dcrf_sigma_span_has(const dcrf_plan *plan, size_t kernel) {
 
 static bool take_memory(struct dcrf_sigma_span *span, size_t count) {
     const dcrf_model *model = span->plan->model;
-    span->coefficients = dcrf_allocate(count, RANK * sizeof *span->coefficients);
+    span->basis = dcrf_allocate(span->rank, sizeof *span->basis);
+    span->combinations = dcrf_allocate_zero(count, sizeof *span->combinations);
+    span->steps = dcrf_allocate_zero(span->rank, sizeof *span->steps);
     span->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *span->kernels);
     span->own = dcrf_allocate(model->variables, sizeof *span->own);
     span->feature = dcrf_allocate(model->variables, sizeof *span->feature);
-    if (!span->coefficients || !span->kernels || !span->own || !span->feature)
-        return false;
-    bool is_complete = take_blocks(model, &span->in, 1) && take_blocks(model, &span->out, 1);
-    for (size_t r = 0; r < span->rank && is_complete; r++)
-        is_complete = take_blocks(model, &span->steps[r].e, 1);
+    span->in = take_block(model);
+    span->out = take_block(model);
+    bool is_complete = span->basis && span->combinations && span->steps && span->kernels &&
+                       span->own && span->feature && span->in && span->out;
+    for (size_t r = 0; r < span->rank && is_complete; r++) {
+        span->steps[r].e = take_block(model);
+        is_complete = span->steps[r].e != NULL;
+    }
     for (size_t m = 0; m < model->kernel_count && is_complete; m++)
         if (dcrf_sigma_span_has(span->plan, m))
-            is_complete = take_blocks(model, span->kernels[m].filtered, span->rank) &&
-                          take_blocks(model, span->kernels[m].returned, span->rank);
+            is_complete = take_blocks(model, &span->kernels[m].filtered, span->rank) &&
+                          take_blocks(model, &span->kernels[m].returned, span->rank);
     return is_complete;
 }
 
@@ -114,15 +147,12 @@ dcrf_status dcrf_sigma_span_new(struct dcrf_sigma_span **out, const dcrf_plan *p
         return dcrf_fail_memory(error, "derivatives");
     span->plan = plan;
     span->workspace = workspace;
-    span->rank = count < RANK ? count : RANK;
-    span->basis[0] = count > 0 ? count - 1 : 0;
-    span->basis[1] = count / 3;
+    span->rank = rank_of(count);
     if (!take_memory(span, count)) {
         dcrf_sigma_span_free(out);
         return dcrf_fail_memory(error, "derivatives");
     }
-    if (count > 0)
-        find_coefficients(span, q, count);
+    find_combinations(span, q, count);
     for (size_t r = 0; r < span->rank; r++) {
         span->steps[r].q = q[span->basis[r]];
         span->steps[r].factor = 1;
@@ -130,18 +160,25 @@ dcrf_status dcrf_sigma_span_new(struct dcrf_sigma_span **out, const dcrf_plan *p
     return DCRF_OK;
 }
 
+static void release_blocks(float **blocks, size_t count) {
+    for (size_t r = 0; blocks && r < count; r++)
+        dcrf_release(blocks[r]);
+    dcrf_release(blocks);
+}
+
 void dcrf_sigma_span_free(struct dcrf_sigma_span **pointer) {
     struct dcrf_sigma_span *span = *pointer;
     if (!span)
         return;
-    for (size_t r = 0; r < RANK; r++) {
+    for (size_t r = 0; span->steps && r < span->rank; r++)
         dcrf_release(span->steps[r].e);
-        for (size_t m = 0; span->kernels && m < span->plan->kernel_count; m++) {
-            dcrf_release(span->kernels[m].filtered[r]);
-            dcrf_release(span->kernels[m].returned[r]);
-        }
+    for (size_t m = 0; span->kernels && m < span->plan->kernel_count; m++) {
+        release_blocks(span->kernels[m].filtered, span->rank);
+        release_blocks(span->kernels[m].returned, span->rank);
     }
-    dcrf_release(span->coefficients);
+    dcrf_release(span->basis);
+    dcrf_release(span->combinations);
+    dcrf_release(span->steps);
     dcrf_release(span->kernels);
     dcrf_release(span->in);
     dcrf_release(span->out);
@@ -175,22 +212,29 @@ static void add_block(const struct dcrf_sigma_span *span, double factor, const f
                           FLOATS_PER_CHUNK, add_floats, &addition);
 }
 
+/* to_r += c_tr from, for both r of step t. */
+static void add_blocks(const struct dcrf_sigma_span *span, size_t t, double factor,
+                       const float *from, float *first, float *second) {
+    add_block(span, factor * span->combinations[t].c[0], from, first);
+    add_block(span, factor * span->combinations[t].c[1], from, second);
+}
+
 void dcrf_sigma_span_add_step(struct dcrf_sigma_span *span, size_t t, const float *e,
                               double factor) {
-    for (size_t r = 0; r < span->rank; r++)
-        add_block(span, factor * span->coefficients[t * RANK + r], e, span->steps[r].e);
+    const size_t r = span->combinations[t].first, next = span->rank > 1 ? r + 1 : r;
+    add_blocks(span, t, factor, e, span->steps[r].e, span->steps[next].e);
 }
 
 void dcrf_sigma_span_add_kernel(struct dcrf_sigma_span *span, size_t t, size_t kernel,
                                 const float *filtered, const float *returned) {
     const dcrf_model *model = span->plan->model;
-    struct sums *sums = &span->kernels[kernel];
-    for (size_t r = 0; r < span->rank; r++) {
+    const struct sums *sums = &span->kernels[kernel];
+    const size_t first = span->combinations[t].first, next = span->rank > 1 ? first + 1 : first;
+    add_blocks(span, t, 1, returned, sums->returned[first], sums->returned[next]);
+    for (size_t r = 0; r < span->rank; r++)
         if (t == span->basis[r])
             memcpy(sums->filtered[r], filtered,
                    model->variables * model->stride * sizeof *filtered);
-        add_block(span, span->coefficients[t * RANK + r], returned, sums->returned[r]);
-    }
 }
 
 /* ---- positions ------------------------------------------------------------------------------ */
