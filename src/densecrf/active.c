@@ -234,13 +234,14 @@ struct rebuild {
     size_t old_stride;
 };
 
-static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct rebuild *rebuild = context;
+/* Rows that stay in the cache while their columns are filled. */
+#define TILE 64
+
+static void fill_tile(const struct rebuild *rebuild, size_t begin, size_t end) {
     const struct dcrf_field *field = rebuild->field;
     const dcrf_densecrf *crf = field->crf;
     const size_t stride = field->stride, n = crf->variables;
-    float part[DCRF_DENSECRF_GRAIN];
+    float part[TILE];
     for (size_t k = 0; k < field->active; k++) {
         const size_t label = field->label[k], old = rebuild->old_place[label];
         if (rebuild->planes) {
@@ -264,6 +265,12 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
         for (size_t a = begin; a < end; a++)
             field->rest[a] = field->rest_top[a] + logf(sum[a - begin]);
     }
+}
+
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t first = begin; first < end; first += TILE)
+        fill_tile(context, first, first + TILE < end ? first + TILE : end);
 }
 
 static void swap(float **a, float **b) {
@@ -349,7 +356,8 @@ static void check_planes(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error) {
+dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, bool *stores,
+                            dcrf_error *error) {
     struct load load = {field, q};
     leave_all_out(field);
     dcrf_field_clear_peaks(field);
@@ -357,7 +365,12 @@ dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error
     if (dcrf_field_collect_peaks(field, false) > 0)
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "Q holds a value that is not finite");
     dcrf_field_take_all(field);
-    if (dcrf_field_must_adapt(field)) {
+    const bool adapts = dcrf_field_must_adapt(field);
+    field->rest_peak = 0;
+    if (!adapts && !*stores)
+        return DCRF_OK;
+    *stores = true;
+    if (adapts) {
         const dcrf_status status = dcrf_field_measure_threshold(field, error);
         if (status < 0)
             return status;

@@ -232,9 +232,11 @@ void dcrf_field_free(struct dcrf_field **field);
 void dcrf_field_take_all(struct dcrf_field *field);
 
 /* Set q to softmax(-unary), whose peaks are known, or to the caller's planes, in rows of the labels
- * that count. */
+ * that count. With *stores = false, planes whose labels all count are only checked, and nothing is
+ * stored; *stores says whether something was. */
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
-dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
+dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, bool *stores,
+                            dcrf_error *error);
 
 /* Would rows be shorter without the labels that have faded? If so, and still so once the threshold
  * is measured, dcrf_field_adapt removes them from the rows. */

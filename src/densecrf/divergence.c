@@ -10,7 +10,11 @@
 
 #include <math.h>
 
-#define SMALLEST_Q 1e-20
+#define SMALLEST_Q 1e-20f
+/* The most labels that pass through the lattices together. */
+#define MOST_WIDTH DCRF_DSP_WIDTH
+/* Rows that stay in the cache while their columns are filled. */
+#define TILE 64
 
 struct divergence {
     const dcrf_densecrf *crf;
@@ -26,10 +30,10 @@ static double own_terms(const struct divergence *d, size_t label, size_t begin, 
     const float *q = d->q + label * d->crf->variables, *unary = d->crf->unary;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
-        const double value = (double)q[d->crf->order[a]];
-        const double logarithm = value > SMALLEST_Q ? log(value) : log(SMALLEST_Q);
+        const float value = q[d->crf->order[a]];
+        const float logarithm = logf(value > SMALLEST_Q ? value : SMALLEST_Q);
         const double energy = unary ? (double)unary[dcrf_densecrf_unary_at(d->crf, a, label)] : 0;
-        sum += value * (logarithm + energy);
+        sum += (double)value * ((double)logarithm + energy);
     }
     return sum;
 }
@@ -46,9 +50,7 @@ static double own_part(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct divergence *d = context;
+static void fill_tile(const struct divergence *d, size_t begin, size_t end) {
     for (size_t k = 0; k < d->width; k++) {
         const float *q = d->q + (d->first + k) * d->crf->variables;
         for (size_t a = begin; a < end; a++)
@@ -56,20 +58,23 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t first = begin; first < end; first += TILE)
+        fill_tile(context, first, first + TILE < end ? first + TILE : end);
+}
+
 /* sum_i Q_ai mu(i, j), where j is label k of the block. */
 static double mixed(const struct divergence *d, size_t place, size_t k) {
-    const size_t n = d->crf->variables, a = d->crf->order[place], j = d->first + k;
-    const float *mu = d->term->mu;
-    if (d->term->compatibility != DCRF_COMPATIBILITY_MATRIX)
-        return (double)mu[d->term->compatibility == DCRF_COMPATIBILITY_VECTOR ? j : 0] *
-               (double)d->rows[place * d->width + k];
+    const size_t n = d->crf->variables, a = d->crf->order[place], labels = d->crf->labels;
+    const float *mu = d->term->mu + (d->first + k) * labels;
     double sum = 0;
-    for (size_t i = 0; i < d->crf->labels; i++)
-        sum += (double)mu[j * d->crf->labels + i] * (double)d->q[i * n + a];
+    for (size_t i = 0; i < labels; i++)
+        sum += (double)mu[i] * (double)d->q[i * n + a];
     return sum;
 }
 
-static double message_part(void *context, size_t begin, size_t end) {
+static double matrix_part(void *context, size_t begin, size_t end) {
     const struct divergence *d = context;
     double sum = 0;
     for (size_t a = begin; a < end; a++)
@@ -78,11 +83,24 @@ static double message_part(void *context, size_t begin, size_t end) {
     return sum;
 }
 
+/* One sum per label of a block, which do not wait for each other. */
+static double message_part(void *context, size_t begin, size_t end) {
+    const struct divergence *d = context;
+    const bool is_scalar = d->term->compatibility != DCRF_COMPATIBILITY_VECTOR;
+    double sums[MOST_WIDTH] = {0}, sum = 0;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < d->count; k++)
+            sums[k] += (double)d->filtered[a * d->width + k] * (double)d->rows[a * d->width + k];
+    for (size_t k = 0; k < d->count; k++)
+        sum += (double)d->term->mu[is_scalar ? 0 : d->first + k] * sums[k];
+    return sum;
+}
+
 dcrf_status dcrf_densecrf_find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                           const float *q, double *divergence, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = crf->variables;
-    const size_t most = crf->labels < DCRF_LANES ? crf->labels : DCRF_LANES;
+    const size_t most = crf->labels < MOST_WIDTH ? crf->labels : MOST_WIDTH;
     struct divergence d = {.crf = crf, .q = q, .width = dcrf_padded(most)};
     d.rows = dcrf_allocate(n, d.width * sizeof *d.rows);
     d.filtered = dcrf_allocate(n, d.width * sizeof *d.filtered);
@@ -117,7 +135,8 @@ dcrf_status dcrf_densecrf_find_divergence(const dcrf_densecrf *crf, dcrf_workspa
                                                               .out_stride = d.width,
                                                               .factor = d.term->gain,
                                                               .scratch = scratch});
-            sum += dcrf_parallel_sum(pool, n, message_part, &d);
+            const bool is_matrix = d.term->compatibility == DCRF_COMPATIBILITY_MATRIX;
+            sum += dcrf_parallel_sum(pool, n, is_matrix ? matrix_part : message_part, &d);
         }
     }
     dcrf_release(d.rows);

@@ -25,13 +25,14 @@ struct update {
     struct dcrf_field *field;
     struct dcrf_spread spread;
     struct dcrf_rings rings;
-    bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
-    bool is_spread; /* the lattices hold q */
-    bool is_stored; /* field->q holds q */
-    bool has_total; /* the sums of messages over all labels are known */
-    float *rows;    /* per thread, those of a band */
-    float *parts;   /* per thread: input to a compatibility that is not a scalar, or planes */
-    float *work;    /* per thread: for the softmax */
+    const float *from; /* planes to be splat */
+    bool is_start;     /* q is softmax(-unary), and nothing holds it yet */
+    bool is_spread;    /* the lattices hold q */
+    bool is_stored;    /* field->q holds q */
+    bool has_total;    /* the sums of messages over all labels are known */
+    float *rows;       /* per thread, those of a band */
+    float *parts;      /* per thread: input to a compatibility that is not a scalar, or planes */
+    float *work;       /* per thread: for the softmax */
     size_t work_floats;
     /* The current pass: */
     float *message; /* rows of the message and of the result; NULL: the thread's band */
@@ -215,6 +216,37 @@ static void splat_stored(struct update *update) {
     update->is_spread = true;
 }
 
+/* Splat the caller's planes, band by band, without rows of all variables. */
+static void splat_plane_groups(void *context, size_t begin, size_t end, size_t worker) {
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    const size_t stride = update->field->stride;
+    float *rows = update->rows + worker * crf->band * stride;
+    memset(rows, 0, crf->band * stride * sizeof *rows);
+    for (size_t band = dcrf_lattice_group_first(crf->bands, begin);
+         band < dcrf_lattice_group_first(crf->bands, end); band++) {
+        for (size_t k = crf->band_segment[band]; k < crf->band_segment[band + 1]; k++) {
+            const size_t place = crf->segment[k], count = crf->segment[k + 1] - place;
+            float *out = rows + (place - band * crf->band) * stride;
+            for (size_t i = 0; i < crf->labels; i++) {
+                const float *in = update->from + i * crf->variables + crf->order[place];
+                for (size_t a = 0; a < count; a++)
+                    out[a * stride + i] = in[a];
+            }
+        }
+        for (size_t m = 0; m < crf->term_count; m++)
+            dcrf_spread_splat(&update->spread, m, band, rows);
+    }
+}
+
+static void splat_planes(struct update *update, const float *planes) {
+    dcrf_spread_layout(&update->spread, update->field->stride, filtered_floats(update, false));
+    dcrf_spread_clear(&update->spread);
+    update->from = planes;
+    dcrf_parallel_for(update->field->pool, DCRF_LATTICE_GROUPS, 1, splat_plane_groups, update);
+    update->is_spread = true;
+}
+
 /* Compute the new q from the lattices, or the first q; optionally stored in rows and splat, or
  * written as planes. */
 static void pass_over_bands(struct update *update, bool stores, bool splats, float *planes) {
@@ -318,6 +350,18 @@ static dcrf_status start(struct update *update, dcrf_error *error) {
     return dcrf_field_start(field, error);
 }
 
+/* q is the caller's planes: in the lattices, if an update follows and nothing else reads it, or in
+ * rows. */
+static dcrf_status load(struct update *update, const float *planes, bool is_updated,
+                        dcrf_error *error) {
+    dcrf_field_take_all(update->field);
+    update->is_stored = !is_updated || must_store(update);
+    const dcrf_status status = dcrf_field_load(update->field, planes, &update->is_stored, error);
+    if (status == DCRF_OK && !update->is_stored)
+        splat_planes(update, planes);
+    return status;
+}
+
 /* The update, repeated while it raises labels that it left out. Each time more labels are included,
  * so this ends. `planes` is what the field was loaded from, or NULL; `result` is passed to
  * update_field. */
@@ -356,7 +400,8 @@ dcrf_status dcrf_densecrf_run(const dcrf_densecrf *crf, dcrf_workspace *workspac
         return status;
     status = update_init(&update, field, workspace, error);
     if (status == DCRF_OK)
-        status = run->from ? dcrf_field_load(field, run->from, error) : start(&update, error);
+        status =
+            run->from ? load(&update, run->from, run->updates > 0, error) : start(&update, error);
     for (size_t i = 0; i < run->updates && status == DCRF_OK; i++) {
         if (i > 0)
             status = adapt(&update, error);
