@@ -125,7 +125,7 @@ def train(way, items, options, void, generator):
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, [options.rate, 10 * options.rate], total_steps=options.steps)
     start, counted = None, 0
     for number, (image, truth) in enumerate(batches(items, options, void, generator)):
-        if number == 10:
+        if number == min(10, options.steps - 1):
             if options.device.type == "cuda":
                 torch.cuda.synchronize()
             start = time.perf_counter()
