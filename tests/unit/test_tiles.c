@@ -111,15 +111,18 @@ static void test_windows_need_room_for_their_overlap(void **state) {
 /* ---- a picture with grain ------------------------------------------------------------------- */
 
 #define LABELS 2
+#define LEVELS 6 /* labels of the scene where they are ordered */
 #define SIGMA 5
 #define MOST_TILES 32
 
 struct scene {
     dcrf_grid grid;
+    size_t label_count;
     float *colours; /* 3 per pixel */
     float *unary;
-    size_t models;  /* made so far */
-    size_t fail_at; /* the model that fails; 0: none */
+    size_t models;        /* made so far */
+    size_t fail_at;       /* the model that fails; 0: none */
+    const char *distance; /* NULL: Potts */
     /* Only every `tile_step`-th tile, starting from `next_tile`; a step of 0: all. */
     size_t next_tile;
     size_t tile_step;
@@ -131,7 +134,7 @@ struct scene {
 
 /* Grainy discs on a grainy background; unaries that are wrong at a fifth of the pixels. */
 static struct scene new_scene(size_t width, size_t height) {
-    struct scene s = {.grid = dcrf_grid_2d(width, height)};
+    struct scene s = {.grid = dcrf_grid_2d(width, height), .label_count = LABELS};
     const size_t pixels = width * height;
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 7);
@@ -151,6 +154,29 @@ static struct scene new_scene(size_t width, size_t height) {
     return s;
 }
 
+/* The same colours; a slope and discs above it, with noise. Distances are cut off at 2. */
+static struct scene new_slope(size_t width, size_t height) {
+    struct scene s = new_scene(width, height);
+    const size_t pixels = width * height;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 8);
+    free(s.unary);
+    free(s.marginals);
+    s.label_count = LEVELS;
+    s.distance = "truncated-linear:2";
+    s.unary = calloc(pixels, LEVELS * sizeof *s.unary);
+    s.marginals = calloc(pixels, LEVELS * sizeof *s.marginals);
+    for (size_t a = 0; a < pixels; a++) {
+        const double x = (double)(a % width % 37) - 18, y = (double)(a / width % 29) - 14;
+        const double level =
+            x * x + y * y < 90 ? LEVELS - 1 : 3 * (double)(a % width) / (double)width;
+        for (size_t i = 0; i < LEVELS; i++)
+            s.unary[LEVELS * a + i] =
+                (float)(fmin(2, fabs((double)i - level)) + 0.8 * dcrf_rng_uniform(&rng));
+    }
+    return s;
+}
+
 static void free_scene(struct scene *s) {
     free(s->colours);
     free(s->unary);
@@ -162,24 +188,27 @@ static dcrf_status model_of_window(void *user, const dcrf_tile *tile, dcrf_model
                                    dcrf_error *error) {
     struct scene *s = user;
     const size_t width = s->grid.size[0], first = tile->first[1] * width + tile->first[0];
+    const size_t labels = s->label_count;
     const dcrf_grid grid = dcrf_grid_2d(tile->size[0], tile->size[1]);
     dcrf_view colours = dcrf_view_interleaved(s->colours + 3 * first, DCRF_F32, &grid, 3);
-    dcrf_view unary = dcrf_view_interleaved(s->unary + LABELS * first, DCRF_F32, &grid, LABELS);
+    dcrf_view unary = dcrf_view_interleaved(s->unary + labels * first, DCRF_F32, &grid, labels);
     colours.stride[1] = (ptrdiff_t)(3 * width * sizeof(float));
-    unary.stride[1] = (ptrdiff_t)(LABELS * width * sizeof(float));
+    unary.stride[1] = (ptrdiff_t)(labels * width * sizeof(float));
     const dcrf_kernel kernels[] = {dcrf_kernel_spatial(1.5, 0.4),
                                    dcrf_kernel_bilateral(SIGMA, 15, colours, 0.8)};
     if (++s->models == s->fail_at) {
         *error = (dcrf_error){DCRF_ERROR_NOT_FINITE, "the disc is broken"};
         return DCRF_ERROR_NOT_FINITE;
     }
-    dcrf_status status = dcrf_model_new(model, &grid, LABELS, error);
+    dcrf_status status = dcrf_model_new(model, &grid, labels, error);
     if (status == DCRF_OK)
         status = dcrf_model_set_origin(*model, tile->first, error);
     if (status == DCRF_OK)
         status = dcrf_model_set_unary(*model, &unary, error);
     for (size_t k = 0; status == DCRF_OK && k < 2; k++)
         status = dcrf_model_add_kernel(*model, &kernels[k], error);
+    for (size_t k = 0; status == DCRF_OK && k < 2 && s->distance; k++)
+        status = dcrf_model_set_distance(*model, k, s->distance, error);
     return status;
 }
 
@@ -197,8 +226,8 @@ static dcrf_status take_labels(void *user, const dcrf_tile_result *result, dcrf_
             const size_t to = (tile->first[1] + tile->inner_first[1] + y) * s->grid.size[0] +
                               tile->first[0] + tile->inner_first[0] + x;
             s->labels[to] = result->labels[from];
-            memcpy(s->marginals + LABELS * to, result->marginals + from * result->stride,
-                   LABELS * sizeof(float));
+            memcpy(s->marginals + s->label_count * to, result->marginals + from * result->stride,
+                   s->label_count * sizeof(float));
         }
     return DCRF_OK;
 }
@@ -261,14 +290,12 @@ static dcrf_energy solve_whole(struct scene *s, dcrf_method method, uint16_t *la
     return energy;
 }
 
-static void test_one_tile_is_the_whole(void **state) {
-    (void)state;
-    struct scene s = new_scene(70, 50);
+static void check_one_tile(struct scene *s) {
     uint16_t *labels = calloc(70 * 50, sizeof *labels);
     for (int method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
-        const dcrf_energy energy = solve_whole(&s, (dcrf_method)method, labels);
-        const dcrf_tiles_info info = solve(&s, (dcrf_method)method, 0, 10, 2);
-        assert_memory_equal(s.labels, labels, 70 * 50 * sizeof *labels);
+        const dcrf_energy energy = solve_whole(s, (dcrf_method)method, labels);
+        const dcrf_tiles_info info = solve(s, (dcrf_method)method, 0, 10, 2);
+        assert_memory_equal(s->labels, labels, 70 * 50 * sizeof *labels);
         assert_int_equal(info.solved, 1);
         assert_int_equal(info.stop, DCRF_OK);
         /* The same sums in the same order. */
@@ -277,26 +304,30 @@ static void test_one_tile_is_the_whole(void **state) {
         assert_int_equal(isnan(info.largest_gap) != 0, method != DCRF_METHOD_LP);
     }
     free(labels);
+}
+
+static void test_one_tile_is_the_whole(void **state) {
+    (void)state;
+    struct scene s = new_scene(70, 50);
+    check_one_tile(&s);
     free_scene(&s);
 }
 
 /* Windows of three sigmas, in a picture of which the kernels see a part: seams are rare. The
  * results differ where labels are nearly tied; without an overlap they differ in far more
  * places. */
-static void test_seams_are_rare(void **state) {
-    (void)state;
+static void check_seams(struct scene *s) {
     enum { WIDTH = 150, HEIGHT = 120 };
-    struct scene s = new_scene(WIDTH, HEIGHT);
     uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
     size_t different[2] = {0, 0};
-    const dcrf_energy energy = solve_whole(&s, DCRF_METHOD_MF, labels);
+    const dcrf_energy energy = solve_whole(s, DCRF_METHOD_MF, labels);
     for (int k = 0; k < 2; k++) {
         const size_t overlap = k == 0 ? 0 : DCRF_TILE_OVERLAP_SIGMAS * SIGMA;
-        const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 40 + 2 * overlap, overlap, 2);
+        const dcrf_tiles_info info = solve(s, DCRF_METHOD_MF, 40 + 2 * overlap, overlap, 2);
         assert_int_equal(info.tiles, 4 * 3);
         assert_int_equal(info.solved, 12);
         for (size_t a = 0; a < WIDTH * HEIGHT; a++)
-            different[k] += s.labels[a] != labels[a];
+            different[k] += s->labels[a] != labels[a];
         if (k == 1) /* up to the effect of the seams */
             assert_true(fabs(info.energy.total - energy.total) < 2e-3 * energy.total);
     }
@@ -304,7 +335,23 @@ static void test_seams_are_rare(void **state) {
     /* Windows of 60 pixels are nearly all seam: large ones are held to 0.1 %. */
     assert_true(different[1] * 200 < WIDTH * HEIGHT);
     free(labels);
+}
+
+static void test_seams_are_rare(void **state) {
+    (void)state;
+    struct scene s = new_scene(150, 120);
+    check_seams(&s);
     free_scene(&s);
+}
+
+/* Distances between labels are treated as Potts is. */
+static void test_tiles_with_distances(void **state) {
+    (void)state;
+    struct scene one = new_slope(70, 50), many = new_slope(150, 120);
+    check_one_tile(&one);
+    check_seams(&many);
+    free_scene(&one);
+    free_scene(&many);
 }
 
 static void test_threads_do_not_matter(void **state) {
@@ -355,23 +402,23 @@ static void test_tiles_can_be_shared(void **state) {
 }
 
 /* If every window is the whole grid, the energies of the inner regions are parts of one sum. */
-static void test_energies_of_parts_add_up(void **state) {
-    (void)state;
-    enum { WIDTH = 41, HEIGHT = 31 };
-    struct scene s = new_scene(WIDTH, HEIGHT);
+enum { PARTS_WIDTH = 41, PARTS_HEIGHT = 31 };
+
+static void check_parts(struct scene *s) {
+    enum { WIDTH = PARTS_WIDTH, HEIGHT = PARTS_HEIGHT };
     uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
-    const dcrf_energy energy = solve_whole(&s, DCRF_METHOD_MF, labels);
+    const dcrf_energy energy = solve_whole(s, DCRF_METHOD_MF, labels);
     /* An overlap as wide as the grid: every window covers it. */
-    const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 2 * WIDTH + 20, WIDTH, 2);
+    const dcrf_tiles_info info = solve(s, DCRF_METHOD_MF, 2 * WIDTH + 20, WIDTH, 2);
     assert_int_equal(info.tiles, 1);
     dcrf_tiling tiling;
     dcrf_error error;
     const size_t none[3] = {0, 0, 0}, overlap[3] = {WIDTH, WIDTH, 0};
-    assert_int_equal(dcrf_tiling_make(&tiling, &s.grid, none, overlap, &error), DCRF_OK);
+    assert_int_equal(dcrf_tiling_make(&tiling, &s->grid, none, overlap, &error), DCRF_OK);
     tiling.count[0] = 3;
     tiling.count[1] = 2;
     const dcrf_tile_callbacks callbacks = {
-        .model = model_of_window, .result = take_labels, .user = &s};
+        .model = model_of_window, .result = take_labels, .user = s};
     dcrf_workspace *workspace;
     dcrf_settings settings;
     dcrf_tiles_info parts;
@@ -382,12 +429,21 @@ static void test_energies_of_parts_add_up(void **state) {
                      DCRF_OK);
     dcrf_workspace_free(&workspace);
     assert_int_equal(parts.tiles, 6);
-    assert_memory_equal(s.labels, labels, WIDTH * HEIGHT * sizeof *labels);
+    assert_memory_equal(s->labels, labels, WIDTH * HEIGHT * sizeof *labels);
     /* Double sums of some thousand terms in another order. */
     assert_true(fabs(parts.energy.total - energy.total) <= 1e-10 * energy.total);
     assert_true(fabs(parts.energy.pairwise - energy.pairwise) <= 1e-10 * energy.pairwise);
     free(labels);
-    free_scene(&s);
+}
+
+static void test_energies_of_parts_add_up(void **state) {
+    (void)state;
+    struct scene potts = new_scene(PARTS_WIDTH, PARTS_HEIGHT);
+    struct scene ordered = new_slope(PARTS_WIDTH, PARTS_HEIGHT);
+    check_parts(&potts);
+    check_parts(&ordered);
+    free_scene(&potts);
+    free_scene(&ordered);
 }
 
 /* ---- the origin ----------------------------------------------------------------------------- */
@@ -635,6 +691,7 @@ int main(void) {
         cmocka_unit_test(test_windows_need_room_for_their_overlap),
         cmocka_unit_test(test_one_tile_is_the_whole),
         cmocka_unit_test(test_seams_are_rare),
+        cmocka_unit_test(test_tiles_with_distances),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_tiles_can_be_shared),
         cmocka_unit_test(test_energies_of_parts_add_up),
