@@ -15,6 +15,7 @@
 struct rounding {
     const struct dcrf_marginals *marginals;
     const struct dcrf_thresholds *thresholds;
+    double threshold; /* for ordered labels */
     uint16_t *labels;
 };
 
@@ -121,8 +122,7 @@ static void round_in_order(void *context, size_t begin, size_t end, size_t worke
         double sum = 0;
         size_t last = 0; /* last label with a positive entry, in case the sum stays below the
                           * threshold */
-        for (size_t k = 0;
-             k < marginals->labels && sum < (double)rounding->thresholds->threshold[0]; k++) {
+        for (size_t k = 0; k < marginals->labels && sum < rounding->threshold; k++) {
             sum += (double)row[order[k]];
             last = row[order[k]] > 0 ? k : last;
         }
@@ -130,14 +130,21 @@ static void round_in_order(void *context, size_t begin, size_t end, size_t worke
     }
 }
 
+void dcrf_round_in_order(const struct dcrf_thresholds *thresholds,
+                         const struct dcrf_marginals *marginals, dcrf_pool *pool, double threshold,
+                         uint16_t *labels) {
+    struct rounding rounding = {marginals, thresholds, threshold, labels};
+    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_in_order, &rounding);
+}
+
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels) {
-    struct rounding rounding = {marginals, thresholds, labels};
-    if (thresholds->order)
-        thresholds->threshold[0] = (float)(1 - dcrf_rng_uniform(rng));
-    else
-        draw(thresholds, rng);
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK,
-                      thresholds->order ? round_in_order : round_threshold, &rounding);
+    struct rounding rounding = {marginals, thresholds, 0, labels};
+    if (thresholds->order) {
+        dcrf_round_in_order(thresholds, marginals, pool, 1 - dcrf_rng_uniform(rng), labels);
+        return;
+    }
+    draw(thresholds, rng);
+    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_threshold, &rounding);
 }

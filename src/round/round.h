@@ -30,4 +30,9 @@ void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels);
 
+/* The labelling of one given threshold in (0, 1]; for ordered labels. */
+void dcrf_round_in_order(const struct dcrf_thresholds *thresholds,
+                         const struct dcrf_marginals *marginals, dcrf_pool *pool, double threshold,
+                         uint16_t *labels);
+
 #endif

@@ -7,6 +7,7 @@
 #include "energy/energy_double.h"
 #include "energy/sums.h"
 #include "lp/lp.h"
+#include "solver/refine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -238,6 +239,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     solver->has_started = true;
     solver->info.iterations = 0;
     dcrf_rng_seed(&solver->rng, solver->settings.seed);
+    solver->refined = 0;
     return DCRF_OK;
 }
 
@@ -338,7 +340,9 @@ static dcrf_status try_moves(dcrf_solver *solver, dcrf_error *error) {
         status = polish_copy(solver, solver->candidate, error);
     if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
         status = draw(solver, &solver->rng, DRAWS, error);
-    return status == DCRF_OK ? polish_copy(solver, solver->candidate, error) : status;
+    if (status == DCRF_OK)
+        status = polish_copy(solver, solver->candidate, error);
+    return status == DCRF_OK && is_gap_open(solver) ? dcrf_solver_refine(solver, error) : status;
 }
 
 /* Do what the start has postponed (candidates.c). */

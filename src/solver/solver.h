@@ -28,6 +28,7 @@ struct dcrf_solver {
     struct dcrf_polisher *polisher;     /* NULL: off */
     struct dcrf_thresholds *thresholds; /* NULL: no threshold roundings */
     dcrf_rng rng;                       /* for threshold roundings during the iterations */
+    size_t refined;                     /* labellings by refine.c so far */
     double energy_s;                    /* longest time taken by the energy of a labelling */
     struct dcrf_trace trace;
     dcrf_proof *proof;        /* of the last run; NULL: none */

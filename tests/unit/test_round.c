@@ -66,6 +66,28 @@ static void thresholds_draw_the_marginals(void **state) {
     draw_marginals(order);
 }
 
+/* Each variable takes the first label at which the sum of its row, in order, reaches the threshold.
+ */
+static void a_threshold_is_common_to_all(void **state) {
+    (void)state;
+    enum { LABELS = 4, VARIABLES = 3 };
+    const float rows[VARIABLES * LABELS] = {0.125f, 0.25f, 0.625f, 0, 0.25f, 0.25f,
+                                            0.25f,  0.25f, 0,      0, 1,     0};
+    const uint16_t order[] = {2, 0, 3, 1};
+    const struct {
+        double threshold;
+        uint16_t labels[VARIABLES];
+    } expected[] = {{0.25, {2, 2, 2}}, {0.5, {2, 0, 2}}, {0.6875, {0, 3, 2}}, {1, {1, 1, 2}}};
+    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS};
+    struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS, order);
+    for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
+        uint16_t labels[VARIABLES];
+        dcrf_round_in_order(thresholds, &marginals, NULL, expected[k].threshold, labels);
+        assert_memory_equal(labels, expected[k].labels, sizeof labels);
+    }
+    dcrf_thresholds_free(thresholds);
+}
+
 /* ---- polishing ------------------------------------------------------------------------------ */
 
 static double gain_of_variables(const struct toy *toy, const uint16_t *labels) {
@@ -222,6 +244,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_is_taken),
         cmocka_unit_test(thresholds_draw_the_marginals),
+        cmocka_unit_test(a_threshold_is_common_to_all),
         cmocka_unit_test(each_move_finds_what_there_is),
         cmocka_unit_test(moves_end_where_none_gains),
         cmocka_unit_test(a_clique_moves_as_a_whole),
