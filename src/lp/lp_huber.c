@@ -39,7 +39,8 @@
  * there. */
 #define NARROW_GAP 0.4
 /* In that case a width has stalled if this many steps have raised the bound by at most this
- * fraction of the gap. */
+ * fraction of the gap. With cuts the narrow widths are left only when exhausted: y goes on moving
+ * there, and the bound with it, after stalls that are longer than this (docs/notes/lp.md). */
 #define STALL_STEPS 16
 #define STALLED 0.1
 /* Points are computed in double if the error bound in float exceeds this fraction of the gap. */
@@ -89,7 +90,7 @@ static bool is_exhausted(struct dcrf_lp *lp, double usual) {
     const double energy = *lp->problem->best_energy, gap = energy - lp->bound;
     bool has_stalled = huber->epsilon > usual;
     if (huber->steps_at_epsilon % STALL_STEPS == 0) {
-        has_stalled |= lp->bound - huber->bound_before <= STALLED * gap;
+        has_stalled |= lp->space.is_potts && lp->bound - huber->bound_before <= STALLED * gap;
         huber->bound_before = lp->bound;
     }
     return huber->objective - lp->bound <= EXHAUSTED * gap ||
