@@ -61,14 +61,28 @@ double dcrf_mask_border_reach(const struct dcrf_mask_border *border, size_t a, s
                               : fmin(border->reach[label], border->reach[border->map[a]]);
 }
 
+/* From the centre of a variable to that of the nearest place outside the picture. */
+static double distance_to_frame(const dcrf_grid *grid, size_t a) {
+    double least = HUGE_VAL;
+    for (size_t i = 0, step = 1; i < grid->axes; step *= grid->size[i++]) {
+        const size_t before = a / step % grid->size[i], after = grid->size[i] - 1 - before;
+        const size_t steps = 1 + (before < after ? before : after);
+        least = fmin(least, (double)steps * grid->spacing[i]);
+    }
+    return least;
+}
+
 /* The mean depth inside a label, relative to that of a label thick enough for bands of full width;
- * at most 1. */
+ * at most 1. The frame of the picture counts as a border: a strip along it is as thin as one
+ * elsewhere. */
 static double reach_of(const struct dcrf_mask_border *border, size_t label, double thin) {
     double sum = 0;
     size_t count = 0;
     for (size_t a = 0; a < border->variables; a++)
         if (border->map[a] == (int32_t)label) {
-            sum += fmin(distance_to_others(border, a, label), thin * border->unit);
+            const double depth =
+                fmin(distance_to_others(border, a, label), distance_to_frame(border->grid, a));
+            sum += fmin(depth, thin * border->unit);
             count++;
         }
     return count > 0 ? fmin(1, 3 * sum / ((double)count * thin * border->unit)) : 1;

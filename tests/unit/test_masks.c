@@ -251,6 +251,25 @@ static void test_offset_and_spread(void **state) {
     dcrf_mask_border_clear(&border);
 }
 
+/* A strip along the picture's frame is as thin as one inside. */
+static void test_strip_at_the_frame(void **state) {
+    (void)state;
+    enum { SIDE = 60, THICK = 6 };
+    const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
+    double reach[2];
+    for (size_t k = 0; k < 2; k++) {
+        struct dcrf_mask_border border;
+        int32_t map[SIDE * SIDE];
+        const size_t first = k == 0 ? 0 : SIDE / 2;
+        for (size_t a = 0; a < SIDE * SIDE; a++)
+            map[a] = a / SIDE >= first && a / SIDE < first + THICK;
+        assert_true(dcrf_mask_border_init(&border, &grid, map, 2, 200, NULL));
+        reach[k] = border.reach[1];
+        dcrf_mask_border_clear(&border);
+    }
+    assert_true(reach[0] < 1 && reach[0] == reach[1]);
+}
+
 static size_t changes_of(struct scene *s) {
     size_t changed = 0;
     assert_int_equal(find_energies(s, 1, NULL, NULL), DCRF_OK);
@@ -447,6 +466,7 @@ int main(void) {
         cmocka_unit_test(test_borders_are_found),
         cmocka_unit_test(test_information),
         cmocka_unit_test(test_offset_and_spread),
+        cmocka_unit_test(test_strip_at_the_frame),
         cmocka_unit_test(test_no_harm),
         cmocka_unit_test(test_wide_trimap),
         cmocka_unit_test(test_size_does_not_matter),
