@@ -23,7 +23,11 @@ INLINE tail_vector total_everywhere(tail_vector v) {
 
 /* Rows processed together; rows whose sums are added up in floats; prefetch distance in rows. The
  * hardware prefetches streams by itself, but not across pages, which three streams soon fill. */
+#ifdef __wasm__ /* module size matters */
+#define SOFTMAX_ROWS 1
+#else
 #define SOFTMAX_ROWS 4
+#endif
 #define SUMMED_ROWS 8
 #define SOFTMAX_AHEAD 16
 /* The most vectors in a row with a constant number of them, and in one kept on the stack. */
@@ -119,8 +123,9 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
 
 /* `value` has room for SOFTMAX_ROWS rows, or for one. `is_plain`: there are neither extra terms nor
  * damping. */
-INLINE void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t end, size_t groups,
-                         bool is_plain, loose_vector *value, size_t together, double *sums) {
+INLINE_UNLESS_SMALL void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t end,
+                                      size_t groups, bool is_plain, loose_vector *value,
+                                      size_t together, double *sums) {
     const struct dcrf_softmax copy = *given, *s = &copy; /* no store can alias it */
     tail_doubles energy = {0}, change = {0}, entropy = {0};
     double logarithms = 0, product = 1;

@@ -109,8 +109,9 @@ struct eights_copy {
 };
 
 /* The last rows, fewer than eight: in a copy, padded with rows of zeros that are not counted. */
-INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, size_t labels,
-                        tail_vector *q, tail_vector *value, struct eights_sums *sums) {
+INLINE_UNLESS_SMALL void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end,
+                                     size_t labels, tail_vector *q, tail_vector *value,
+                                     struct eights_sums *sums) {
     struct eights_copy copy;
     const size_t bytes = (end - begin) * s->stride * sizeof(float), from = begin * s->stride;
     struct dcrf_softmax left = *s;

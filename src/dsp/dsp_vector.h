@@ -24,6 +24,13 @@ typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
 typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
+
+/* What has several callers and is not the time of a page: one copy where module size matters. */
+#ifdef __wasm__
+#define INLINE_UNLESS_SMALL static __attribute__((noinline))
+#else
+#define INLINE_UNLESS_SMALL INLINE
+#endif
 /* A function that a table need not use. */
 #define OPTIONAL static __attribute__((unused))
 /* Before a loop with a small constant count: unrolled, its arrays become registers. Clang does so

@@ -94,16 +94,20 @@ static void find_reach(struct dcrf_cuts *cuts) {
         cuts->reach = fmax(cuts->reach, held[k] * (1 + 1e-12));
 }
 
-/* Power iteration, from a start that is in no invariant subspace of windows or trees. It converges
- * from below: the slack covers what it has not reached. */
+/* Power iteration, from a start that is in no invariant subspace of windows or trees: multiples of
+ * the golden section, the same on every system. It converges from below: the slack covers what it
+ * has not reached. */
+#define GOLDEN 0.61803398874989485
 #define POWER_STEPS 40
 #define POWER_SLACK 1.05
 
 static void find_stiffness(struct dcrf_cuts *cuts) {
     const size_t labels = cuts->labels;
     double y[DCRF_CUTS_MOST_LABELS], next[DCRF_CUTS_MOST_LABELS];
-    for (size_t i = 0; i < labels; i++)
-        y[i] = sin(1 + 2.3 * (double)i) + (double)i / (double)labels;
+    for (size_t i = 0; i < labels; i++) {
+        const double turns = GOLDEN * (double)(i + 1);
+        y[i] = 2 * (turns - floor(turns)) - 1 + (double)i / (double)labels;
+    }
     double norm = 1;
     for (int step = 0; step < POWER_STEPS && norm > 0; step++) {
         double mean = 0;
