@@ -8,6 +8,7 @@
 #include "filter/operator.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST 16
@@ -223,12 +224,39 @@ static double filter_all(const struct steps *s, double x[MOST][LABELS], size_t a
     return sum;
 }
 
-/* Inner steps by plain loops from y = P(base), and the decreases of the majorant at w. */
+/* Labels with an entry of y above `still`. */
+static void find_moving(const struct toy *toy, double y[MOST][LABELS], double still, bool *moves) {
+    for (size_t i = 0; i < toy->labels; i++) {
+        moves[i] = false;
+        for (size_t a = 0; a < toy->variables; a++)
+            moves[i] |= y[a][i] > still;
+    }
+}
+
+/* The row's moving entries become the projection of `goal`, with the same sum. */
+static void project_moving(const bool *moves, const double *goal, size_t labels, double *row) {
+    double values[LABELS], total = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < labels; i++)
+        if (moves[i]) {
+            values[count++] = goal[i];
+            total += row[i];
+        }
+    const double theta = total > 0 ? find_threshold(values, count, total) : 0;
+    for (size_t i = 0; i < labels && total > 0; i++)
+        if (moves[i])
+            row[i] = fmax(0, goal[i] - theta);
+}
+
+/* Inner steps by plain loops from y = P(base), and the decreases of the majorant at w. Only labels
+ * with an entry above `still` move. */
 static void step_inside(const struct steps *s, const float *z,
-                        const struct dcrf_backend_advance *how, double base[MOST][LABELS],
-                        double y[MOST][LABELS], double *decrease) {
+                        const struct dcrf_backend_advance *how, double still,
+                        double base[MOST][LABELS], double y[MOST][LABELS], double *decrease) {
     const struct toy *toy = s->toy;
-    double before[MOST][LABELS], moved[MOST][LABELS], momentum = 1, beta = 0;
+    double before[MOST][LABELS], moved[MOST][LABELS], goal[LABELS], momentum = 1, beta = 0;
+    bool moves[LABELS];
+    find_moving(toy, y, still, moves);
     memcpy(before, y, sizeof before);
     decrease[1] = 0;
     for (size_t k = 0; k < how->inner_steps; k++) {
@@ -244,16 +272,37 @@ static void step_inside(const struct steps *s, const float *z,
             for (size_t i = 0; i < toy->labels; i++) {
                 const double down = s->dual[CURRENT][a][i] - toy->unary[a * toy->labels + i];
                 const double pull = filter_all(s, moved, a, i);
-                y[a][i] = base[a][i] + pull / metric;
-                decrease[1] +=
-                    moved[a][i] * (down + (pull - metric * moved[a][i]) / (2 * how->epsilon));
+                goal[i] = base[a][i] + pull / metric;
+                if (moves[i])
+                    decrease[1] +=
+                        moved[a][i] * (down + (pull - metric * moved[a][i]) / (2 * how->epsilon));
             }
-            project_row(y[a], toy->labels);
+            project_moving(moves, goal, toy->labels, y[a]);
         }
         beta = momentum - 1;
         momentum = (1 + sqrt(1 + 4 * momentum * momentum)) / 2;
         beta /= momentum;
     }
+}
+
+/* How far the step's y and decreases are from those of plain loops, relative to what is allowed. */
+static double distance_from(const struct steps *s, const float *z,
+                            const struct dcrf_backend_advance *how,
+                            const struct dcrf_backend_advanced *done, double still,
+                            double base[MOST][LABELS]) {
+    const struct toy *toy = s->toy;
+    const double allowed = how->inner_steps > 0 ? 1e-4 : 2e-5;
+    double wanted[MOST][LABELS], decrease[2], most = 0;
+    memcpy(wanted, base, sizeof wanted);
+    for (size_t a = 0; a < toy->variables; a++)
+        project_row(wanted[a], toy->labels);
+    step_inside(s, z, how, still, base, wanted, decrease);
+    for (size_t k = 0; k < 2 && how->inner_steps > 0; k++)
+        most = fmax(most, fabs(done->decrease[k] - decrease[k]) / (1e-4 * s->size));
+    for (size_t a = 0; a < toy->variables; a++)
+        for (size_t i = 0; i < toy->labels; i++)
+            most = fmax(most, fabs((double)s->y[a * s->stride + i] - wanted[a][i]) / allowed);
+    return most;
 }
 
 /* d(i, j) of a kernel. */
@@ -329,25 +378,27 @@ static void check_descent(const struct steps *s, const float *before_y, const fl
         check_cut_descent(s, before_y, before_z, how, done);
         return;
     }
-    double objective = 0, uphill = 0, base[MOST][LABELS], wanted[MOST][LABELS], decrease[2];
+    double objective = 0, uphill = 0, base[MOST][LABELS];
     for (size_t a = 0; a < toy->variables; a++) {
         for (size_t i = 0; i < toy->labels; i++) {
             const double z = (double)before_z[a * s->stride + i];
             const double cost = toy->unary[a * toy->labels + i] - s->dual[CURRENT][a][i];
-            base[a][i] = wanted[a][i] = z - how->epsilon / (double)s->metric[a] * cost;
+            base[a][i] = z - how->epsilon / (double)s->metric[a] * cost;
             objective += z * cost;
         }
-        project_row(wanted[a], toy->labels);
     }
-    step_inside(s, before_z, how, base, wanted, decrease);
-    for (size_t k = 0; k < 2 && how->inner_steps > 0; k++)
-        assert_near(done->decrease[k], decrease[k], 1e-4 * s->size);
+    /* In inner steps the CPU leaves labels with next to nothing where they are; a device need not.
+     */
+    const double off = distance_from(s, before_z, how, done, how->epsilon / 16, base);
+    if (off > 1 && getenv("DCRF_TEST_DEVICE"))
+        assert_near(distance_from(s, before_z, how, done, -1, base), 0, 1);
+    else
+        assert_near(off, 0, 1);
     for (size_t a = 0; a < toy->variables; a++) {
         const double metric = (double)s->metric[a];
         for (size_t i = 0; i < toy->labels; i++) {
             const size_t k = a * s->stride + i;
             const double y = (double)s->y[k], beta = done->uphill > 0 ? 0 : (double)how->beta;
-            assert_near(y, wanted[a][i], how->inner_steps > 0 ? 1e-4 : 2e-5);
             assert_near((double)s->z[k], fmax(0, fmin(1, y + beta * (y - (double)before_y[k]))),
                         1e-6);
             uphill += metric * ((double)before_z[k] - y) * (y - (double)before_y[k]);
@@ -398,13 +449,11 @@ static bool step(struct steps *s, size_t number, double epsilon) {
     const double threshold = epsilon / 16, average_weight = 1 / (double)(number + 1);
     const struct dcrf_pair_shape shape = {
         .epsilon = epsilon, .bins = 32, .is_precise = number % 3 == 2};
-    struct dcrf_backend_advance how = {
-        .average_weight = average_weight,
-        .has_average = number > 0,
-        .epsilon = epsilon,
-        .beta = 0.9f,
-        /* no inner steps for labels that share a column */
-        .inner_steps = toy->labels < 5 && s->space.is_potts && number % 4 == 3 ? 3 : 0};
+    struct dcrf_backend_advance how = {.average_weight = average_weight,
+                                       .has_average = number > 0,
+                                       .epsilon = epsilon,
+                                       .beta = 0.9f,
+                                       .inner_steps = s->space.is_potts && number % 4 == 3 ? 3 : 0};
     struct dcrf_backend_advanced done;
     float y[MOST * ROW], z[MOST * ROW];
     memcpy(y, s->y, sizeof y);

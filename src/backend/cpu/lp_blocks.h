@@ -41,8 +41,8 @@ static inline bool dcrf_lp_blocks_share(const struct dcrf_lp_blocks *blocks) {
 }
 
 /* After y = P(z + tau (current - phi)): `steps` more steps of the same kind on the majorant with
- * the curvature of all pairs (lp_majorant.c). `decrease`: how far the majorant had fallen before
- * and after the last but one. */
+ * the curvature of all pairs, for the labels that y makes use of (lp_majorant.c). `decrease`: how
+ * far the majorant had fallen before and after the last but one. */
 dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric, double epsilon,
                              size_t steps, double *decrease, dcrf_error *error);
 

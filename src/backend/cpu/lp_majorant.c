@@ -12,25 +12,32 @@
  * one than the majorant of the plain step, which lacks K. Accelerated projected steps lower M (Beck
  * and Teboulle 2009, restarted as O'Donoghue and Candes 2015), each with one plain filter of w - z:
  *
- *   y' = P( z - epsilon g / (D + S) + K (w - z) / (D + S) ),   w = y + beta (y - y_before). */
+ *   y' = P( z - epsilon g / (D + S) + K (w - z) / (D + S) ),   w = y + beta (y - y_before).
+ *
+ * Labels of which y has next to nothing anywhere stay as the plain step left them: M is minimized
+ * over the others, each row keeping its sum, and only these are filtered. */
 #include "backend/cpu/lp_blocks.h"
 #include "backend/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 
 #include <math.h>
+#include <string.h>
 
 #define GRAIN 1024
 /* Cliques per task. */
 #define CLIQUES 8
+/* A label moves if it has an entry above this fraction of epsilon. */
+#define STILL 0.0625
 
 struct majorant {
     const struct dcrf_lp_blocks *blocks;
     const float *metric;
     float epsilon, beta;
-    size_t columns; /* without the shared one, where y stays 0 */
+    const size_t *moving; /* the columns that move */
+    size_t count, stride; /* their number, and the stride of rows that have only them */
     float *next;
-    float *difference, *filtered; /* w - z, and K of it */
+    float *difference, *filtered; /* w - z, and K of it: moving columns only */
 };
 
 /* y' becomes `next`. The sums: positive where the momentum points uphill, and -M(w). */
@@ -45,22 +52,29 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
         const size_t row = a * blocks->space.stride;
         const float metric = m->metric[a], tau = m->epsilon / metric;
         const float *z = blocks->z + row, *y = blocks->y + row;
-        const float *difference = m->difference + row, *filtered = m->filtered + row;
-        float *next = m->next + row, uphill = 0, decrease = 0;
-        for (size_t i = 0; i < m->columns; i++) {
+        const float *difference = m->difference + a * m->stride;
+        float *goal = m->filtered + a * m->stride, *next = m->next + row;
+        float uphill = 0, decrease = 0;
+        double total = 0;
+        for (size_t k = 0; k < m->count; k++) {
+            const size_t i = m->moving[k];
             float dual = (float)current->pairwise[row + i];
             if (current->clique)
                 dual += (float)current->clique[row + i];
-            const float down = dual - unary[row + i], pull = filtered[i] / m->epsilon;
-            next[i] = z[i] + tau * (down + pull);
+            const float down = dual - unary[row + i], pull = goal[k] / m->epsilon;
+            goal[k] = z[i] + tau * (down + pull);
             decrease +=
-                difference[i] * (down + 0.5f * (pull - metric / m->epsilon * difference[i]));
+                difference[k] * (down + 0.5f * (pull - metric / m->epsilon * difference[k]));
+            total += (double)y[i];
         }
-        dcrf_simplex_project(next, m->columns);
-        for (size_t i = 0; i < m->columns; i++)
-            uphill += (z[i] + difference[i] - next[i]) * (next[i] - y[i]);
-        for (size_t i = m->columns; i < blocks->space.stride; i++)
-            next[i] = 0;
+        memcpy(next, y, blocks->space.stride * sizeof *next);
+        const double theta = total > 0 ? dcrf_simplex_threshold(goal, m->count, total) : 0;
+        for (size_t k = 0; k < m->count && total > 0; k++) {
+            const size_t i = m->moving[k];
+            const double value = (double)goal[k] - theta;
+            next[i] = value > 0 ? (float)value : 0;
+            uphill += (z[i] + difference[k] - next[i]) * (next[i] - y[i]);
+        }
         sums[UPHILL] += (double)(metric * uphill);
         sums[DECREASE] += (double)decrease;
     }
@@ -72,8 +86,12 @@ static void extrapolate(void *context, size_t begin, size_t end, size_t worker) 
     const struct majorant *m = context;
     const size_t stride = m->blocks->space.stride;
     const float *y = m->blocks->y, *before = m->next, *z = m->blocks->z;
-    for (size_t k = begin * stride; k < end * stride; k++)
-        m->difference[k] = y[k] + m->beta * (y[k] - before[k]) - z[k];
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < m->stride; k++) {
+            const size_t at = a * stride + m->moving[k < m->count ? k : 0];
+            m->difference[a * m->stride + k] =
+                k < m->count ? y[at] + m->beta * (y[at] - before[at]) - z[at] : 0;
+        }
 }
 
 /* filtered += S B (w - z). */
@@ -85,13 +103,13 @@ static void add_means(void *context, size_t begin, size_t end, size_t worker) {
     for (size_t p = begin; p < end; p++) {
         const uint32_t *members = cliques->members + cliques->offsets[p];
         const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
-        for (size_t i = 0; i < m->columns && size > 0; i++) {
+        for (size_t i = 0; i < m->count && size > 0; i++) {
             double sum = 0;
             for (size_t k = 0; k < size; k++)
-                sum += (double)m->difference[members[k] * space->stride + i];
+                sum += (double)m->difference[members[k] * m->stride + i];
             const float pull = (float)(space->stiffness[p] * sum / (double)size);
             for (size_t k = 0; k < size; k++)
-                m->filtered[members[k] * space->stride + i] += pull;
+                m->filtered[members[k] * m->stride + i] += pull;
         }
     }
 }
@@ -101,7 +119,7 @@ static dcrf_status filter(const struct majorant *m, dcrf_error *error) {
     const dcrf_plan *plan = space->plan;
     const dcrf_status status =
         dcrf_plan_sum(plan, space->workspace, NULL, plan->kernel_count, m->difference, m->filtered,
-                      m->columns, space->stride, error);
+                      m->count, m->stride, error);
     if (status == DCRF_OK)
         dcrf_parallel_for(dcrf_workspace_pool(space->workspace), plan->model->cliques.count,
                           CLIQUES, add_means, (void *)m);
@@ -116,10 +134,16 @@ dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric,
         blocks->inner = dcrf_allocate(space->variables, space->stride * sizeof *blocks->inner);
     if (!blocks->inner)
         return dcrf_fail_memory(error, "the LP relaxation");
+    dcrf_pair_find_live(&blocks->pairs, blocks->y, STILL * epsilon);
+    decrease[0] = decrease[1] = 0;
+    if (blocks->pairs.alive_count == 0)
+        return DCRF_OK;
     struct majorant m = {.blocks = blocks,
                          .metric = metric,
                          .epsilon = (float)epsilon,
-                         .columns = space->labels - dcrf_lp_blocks_share(blocks),
+                         .moving = blocks->pairs.alive,
+                         .count = blocks->pairs.alive_count,
+                         .stride = dcrf_padded(blocks->pairs.alive_count),
                          .next = blocks->y, /* no extrapolation in the first step */
                          .difference = blocks->pairs.packed,
                          .filtered = blocks->pairs.filtered};

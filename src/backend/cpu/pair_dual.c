@@ -134,6 +134,13 @@ static void find_alive(struct pack_context *context, double threshold) {
             filter->alive[filter->alive_count++] = i;
 }
 
+void dcrf_pair_find_live(struct dcrf_pair_filter *filter, const float *y, double threshold) {
+    static const struct dcrf_column_group labels = {0};
+    struct pack_context context = {.filter = filter, .group = &labels};
+    choose_columns(&context, y);
+    find_alive(&context, threshold);
+}
+
 static void pack(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct pack_context *c = context;

@@ -31,4 +31,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error);
 
+/* Set filter->alive to the labels with an entry of y above the threshold. */
+void dcrf_pair_find_live(struct dcrf_pair_filter *filter, const float *y, double threshold);
+
 #endif
