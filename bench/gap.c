@@ -61,7 +61,7 @@ static void run(const dcrf_plan *plan, dcrf_workspace *workspace, const struct s
     settings.polish = 0;
     settings.progress = print_moment;
     settings.progress_user = (void *)(size_t)schedule;
-    settings.lp.schedule = schedule->schedule;
+    settings.lp.schedule = (int)schedule->schedule;
     must(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
     dcrf_solver_experiment(solver, &schedule->experiment);
     must(dcrf_solver_run(solver, &error), &error);

@@ -87,8 +87,9 @@ static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
     lp->metric = dcrf_allocate(lp->problem->model->variables, sizeof(float));
     if (!lp->metric)
         return dcrf_fail_memory(error, "the LP relaxation");
-    dcrf_status status = dcrf_dual_space_init(&lp->space, lp->problem->plan, lp->problem->workspace,
-                                              lp->problem->settings->lp.clique_form, error);
+    const dcrf_clique_form form = (dcrf_clique_form)lp->problem->settings->lp.clique_form;
+    dcrf_status status =
+        dcrf_dual_space_init(&lp->space, lp->problem->plan, lp->problem->workspace, form, error);
     if (status == DCRF_OK)
         status = dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp,
                                    error);

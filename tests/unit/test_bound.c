@@ -359,7 +359,7 @@ static void solvers(void **state) {
         dcrf_solver *solver;
         dcrf_solver_info info;
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        settings.lp.schedule = (dcrf_lp_schedule)(seed % 5 % 3);
+        settings.lp.schedule = (int)(seed % 5 % 3);
         settings.gap = seed % 2 ? 1e-4 : 0;
         settings.iterations = 60;
         assert_int_equal(dcrf_solver_new(&solver, m.plan, m.workspace, &settings, NULL), DCRF_OK);

@@ -180,7 +180,8 @@ static void proximal_objective_falls(void **state) {
         for (int k = 0; k < 10; k++) {
             assert_true(dcrf_solver_step(solver, NULL) >= 0);
             assert_int_equal(dcrf_solver_marginals(solver, y, 60, 3, NULL), DCRF_OK);
-            const double objective = toy_lp_objective(&toy, y, settings.lp.clique_form);
+            const double objective =
+                toy_lp_objective(&toy, y, (dcrf_clique_form)settings.lp.clique_form);
             if (!(objective <= before * 1.005))
                 fail_msg("seed %d, step %d: %.9g after %.9g", (int)seed, k, objective, before);
             before = fmin(before, objective);
@@ -198,7 +199,7 @@ static void renaming_labels(void **state) {
         struct toy toy = new_toy(seed, 12, 4, seed % 3, 0.5, TOY_POTTS, 1);
         dcrf_settings settings;
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        settings.lp.schedule = (dcrf_lp_schedule)(seed % 3);
+        settings.lp.schedule = (int)(seed % 3);
         struct solved before = solve_plan(toy.plan, toy.workspace, &settings);
         change_toy(&toy, constants, renaming);
         struct solved after = solve_plan(toy.plan, toy.workspace, &settings);
@@ -230,8 +231,8 @@ static void same_bytes_for_all_threads(void **state) {
                     new_scene(dcrf_grid_2d(64, 48), 5, threads[k], DCRF_OPERATOR_FAST, NO_MATRICES);
                 dcrf_settings settings;
                 dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-                settings.lp.schedule = (dcrf_lp_schedule)schedule;
-                settings.lp.clique_form = (dcrf_clique_form)form;
+                settings.lp.schedule = (int)schedule;
+                settings.lp.clique_form = (int)form;
                 settings.iterations = 6;
                 struct dcrf_lp_experiment experiment = DCRF_LP_USUAL;
                 experiment.inner_steps = 3;
@@ -371,7 +372,7 @@ static void limits_leave_a_labelling(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
         settings.gap = 0;
         settings.iterations = 100;
-        settings.lp.schedule = (dcrf_lp_schedule)(k % 3);
+        settings.lp.schedule = (int)(k % 3);
         if (k / 3 == 0)
             settings.progress = stop_at_three;
         else if (k / 3 == 1)

@@ -126,8 +126,8 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
     dcrf_solver_info info;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.gap = 0;
-    settings.lp.clique_form = form;
-    settings.lp.schedule = schedule;
+    settings.lp.clique_form = (int)form;
+    settings.lp.schedule = (int)schedule;
     settings.iterations = schedule == DCRF_LP_SCHEDULE_HUBER ? 400 : 40;
     settings.evaluate_every = 100;
     assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
