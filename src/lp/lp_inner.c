@@ -9,7 +9,7 @@
 /* None in the first steps, since a run may end soon, nor when the gap is small, where narrow widths
  * matter. */
 #define PLAIN_STEPS 32
-#define SMALL_GAP 0.01
+#define SMALL_GAP 0.03
 #define TRIAL 2
 #define MOST 64
 #define PAUSE 16

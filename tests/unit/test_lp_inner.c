@@ -28,8 +28,8 @@ static void a_run_begins_without(void **state) {
 static void a_small_gap_needs_none(void **state) {
     (void)state;
     struct dcrf_lp_inner inner = {.steps = 32, .count = 8};
-    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.005), 0);
-    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.02), 8);
+    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.02), 0);
+    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.04), 8);
 }
 
 static void their_number_follows_what_they_bring(void **state) {
