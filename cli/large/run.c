@@ -212,6 +212,9 @@ bool large_run_tiles(large_run *run, cli_problem *problem) {
     dcrf_error error;
     run->found.setup_s = seconds_now() - task->time.began_s;
     progress_begin(&run->watch, ranks_mine() == 0 ? task->talk : FEEDBACK_QUIET, 0, &task->time);
+    /* No rank begins before every rank can be told to end: one that dies takes the others along. */
+    if (run->exchange)
+        ranks_agree(true, problem);
     settings.time_limit_s = time_left_s(&task->time);
     settings.cancel = say_and_ask;
     settings.cancel_user = run;
