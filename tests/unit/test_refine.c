@@ -39,27 +39,42 @@ static dcrf_model *new_slope(const char *distance) {
     return model;
 }
 
+struct run {
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+};
+
+static struct run run_lp(const char *distance, size_t iterations) {
+    struct run run = {.model = new_slope(distance)};
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.iterations = iterations;
+    settings.gap = 1e-6;
+    assert_int_equal(dcrf_workspace_new(&run.workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&run.plan, run.model, DCRF_OPERATOR_FAST, run.workspace, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&run.solver, run.plan, run.workspace, &settings, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_solver_run(run.solver, NULL), DCRF_STOP_ITERATIONS);
+    return run;
+}
+
+static void free_run(struct run *run) {
+    dcrf_solver_free(&run->solver);
+    dcrf_plan_free(&run->plan);
+    dcrf_workspace_free(&run->workspace);
+    dcrf_model_free(&run->model);
+}
+
 /* The relaxation is not tight there: a gap of about 0.2 % stays, and widths that would not lower it
  * are not tried. */
 static void test_widths(void **state) {
     (void)state;
-    dcrf_model *model = new_slope("truncated-linear:3");
-    dcrf_workspace *workspace;
-    dcrf_plan *plan;
-    dcrf_solver *solver;
-    dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    settings.iterations = 160;
-    settings.gap = 1e-6;
-    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
-    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
-    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
-    assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_ITERATIONS);
-    assert_true(((const struct dcrf_lp *)solver->state)->huber.epsilon == 1.0 / 64);
-    dcrf_solver_free(&solver);
-    dcrf_plan_free(&plan);
-    dcrf_workspace_free(&workspace);
-    dcrf_model_free(&model);
+    struct run run = run_lp("truncated-linear:3", 160);
+    assert_true(((const struct dcrf_lp *)run.solver->state)->huber.epsilon == 1.0 / 64);
+    free_run(&run);
 }
 
 /* On the way of the LP, mean field makes labellings of ordered labels: forgotten, a labelling
@@ -67,30 +82,16 @@ static void test_widths(void **state) {
 static void test_refined(void **state) {
     (void)state;
     for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
-        dcrf_model *model = new_slope(is_ordered ? "truncated-linear:3" : "potts");
-        dcrf_workspace *workspace;
-        dcrf_plan *plan;
-        dcrf_solver *solver;
-        dcrf_settings settings;
-        dcrf_solver_info info;
-        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        settings.iterations = 16;
-        settings.gap = 1e-6;
-        assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
-        assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
-        assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
-        assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_ITERATIONS);
-        dcrf_solver_get_info(solver, &info);
+        struct run run = run_lp(is_ordered ? "truncated-linear:3" : "potts", 16);
+        dcrf_solver *solver = run.solver;
+        const double found = solver->info.energy.total;
         assert_int_equal(solver->refined > 0, is_ordered);
         solver->info.energy.total = (double)INFINITY;
         assert_int_equal(dcrf_solver_refine(solver, NULL), DCRF_OK);
         assert_int_equal(isfinite(solver->info.energy.total) != 0, is_ordered);
         if (is_ordered) /* at the end it is within 0.3 % of the bound */
-            assert_true(solver->info.energy.total <= 1.01 * info.energy.total);
-        dcrf_solver_free(&solver);
-        dcrf_plan_free(&plan);
-        dcrf_workspace_free(&workspace);
-        dcrf_model_free(&model);
+            assert_true(solver->info.energy.total <= 1.01 * found);
+        free_run(&run);
     }
 }
 
