@@ -1,7 +1,6 @@
 #include "solution.h"
 
 #include "clock.h"
-#include "interrupt.h"
 
 #include <dcrf/experimental.h>
 #include <math.h>
@@ -82,53 +81,6 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     return settings;
 }
 
-/* ---- reference labellings ------------------------------------------------------------------- */
-
-/* If there is no time to evaluate an energy term by term, use the total known from elsewhere. */
-static bool is_too_long(double known, dcrf_energy *energy, const dcrf_error *error) {
-    const double nan = (double)NAN;
-    *energy = (dcrf_energy){known, nan, nan, nan};
-    return error->status == DCRF_ERROR_INTERRUPTED;
-}
-
-static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
-                               cli_problem *problem) {
-    dcrf_error error;
-    dcrf_label_by_unary(built->model, found->unary_labels, dcrf_model_variables(built->model),
-                        NULL);
-    return dcrf_energy_at_most(plan, built->workspace, found->unary_labels,
-                               &found->unary_minimum.energy, NULL, &error) >= 0 ||
-           is_too_long(found->info.candidates[DCRF_CANDIDATE_UNARY].energy,
-                       &found->unary_minimum.energy, &error) ||
-           library_problem(problem, "unary minimum", &error);
-}
-
-static bool find_best_constant(const dcrf_plan *plan, const built_model *built, solution *found,
-                               cli_problem *problem) {
-    reference *constant = &found->constant;
-    dcrf_error error;
-    return dcrf_best_constant(plan, built->workspace, &constant->label, &constant->energy,
-                              &error) >= 0 ||
-           is_too_long((double)NAN, &constant->energy, &error) || /* its label is not known
-                                                                   * either */
-           library_problem(problem, "best constant labelling", &error);
-}
-
-/* After a run that was told to stop, these may take this much longer: enough for small pictures. */
-#define REFERENCE_S 0.05
-
-static bool find_references(const dcrf_plan *plan, const built_model *built, solution *found,
-                            cli_problem *problem) {
-    const double left_s = interrupt_came() ? REFERENCE_S : time_left_s(&built->time);
-    dcrf_workspace_set_limit(built->workspace, left_s > 0 ? fmax(left_s, REFERENCE_S) : 0, NULL,
-                             NULL);
-    /* The faster one first. */
-    const bool done = find_best_constant(plan, built, found, problem) &&
-                      find_unary_minimum(plan, built, found, problem);
-    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
-    return done;
-}
-
 /* ---- the run -------------------------------------------------------------------------------- */
 
 static bool take_certificate(const dcrf_proof *proof, solution *found, cli_problem *problem) {
@@ -165,6 +117,8 @@ static bool take_results(const dcrf_solver *solver, size_t variables, solution *
                          cli_problem *problem) {
     dcrf_error error;
     dcrf_solver_get_info(solver, &found->info);
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_UNARY, &found->unary_minimum);
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_CONSTANT, &found->constant);
     dcrf_solver_labels(solver, found->labels, variables, NULL);
     if (found->was_cut_short) { /* there may be no marginals: use the labels */
         for (size_t a = 0; a < variables; a++)
@@ -248,6 +202,7 @@ static bool run_solver(const solver_options *options, const built_model *built,
 
 static bool find_changes(const built_model *built, solution *found, cli_problem *problem) {
     dcrf_error error;
+    dcrf_label_by_unary(built->model, found->unary_labels, found->pixels, NULL);
     return dcrf_changes_of(built->model, found->labels, &built->strength.measured, found->before,
                            found->after, &found->changes, &error) >= 0 ||
            library_problem(problem, "changes", &error);
@@ -284,8 +239,8 @@ bool solution_find(const solver_options *options, const model_options *model,
     done = done && model_plan(model, image_file, built, &plan, problem) &&
            run_solver(options, built, plan, &settings, &watch, found, problem);
     progress_end(&watch);
-    done =
-        done && find_references(plan, built, found, problem) && find_changes(built, found, problem);
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL); /* that of progress_limit */
+    done = done && find_changes(built, found, problem);
     found->plan = plan;
     if (!done)
         solution_free(found);

@@ -27,12 +27,6 @@ extern const cli_option solver_option_table[]; /* for every method */
 /* The library's settings; `trace` asks for moments. */
 dcrf_settings settings_from_options(const solver_options *options, bool trace);
 
-/* A labelling that needs no solver, for comparison. */
-typedef struct reference {
-    dcrf_energy energy;
-    uint16_t label; /* of a constant labelling */
-} reference;
-
 /* How an image was cut into tiles. */
 typedef struct tiles_facts {
     size_t count;   /* 0: the image was solved as a whole */
@@ -56,9 +50,9 @@ typedef struct solution {
     uint16_t *labels;
     uint16_t *unary_labels; /* the unary minimum of every pixel */
     dcrf_plan *plan;        /* for solving the same model again */
-    reference unary_minimum;
-    reference constant; /* the best constant labelling */
-    float *marginals;   /* a block as in dcrf/operator.h */
+    dcrf_energy unary_minimum;
+    dcrf_energy constant; /* the best constant labelling; info.constant_label */
+    float *marginals;     /* a block as in dcrf/operator.h */
     size_t stride;
     float *confidence; /* the marginal of the chosen label, one per pixel */
     dcrf_moment *moments;

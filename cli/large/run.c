@@ -139,7 +139,7 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
     as_one->stop = info->stop != DCRF_OK                      ? info->stop
                    : info->iterations >= settings->iterations ? DCRF_STOP_ITERATIONS
                                                               : DCRF_STOP_STATIONARY;
-    found->unary_minimum.energy = found->constant.energy = unknown;
+    found->unary_minimum = found->constant = unknown;
     found->setup_s += info->model_s + info->plan_s;
     tiles_facts *tiles = &found->tiles;
     tiles->solved = info->solved;

@@ -155,10 +155,11 @@ static void write_cliques(FILE *stream, const built_model *built) {
 }
 
 static void write_constant(FILE *stream, const solution *found) {
-    const double energy = found->info.energy.total, constant = found->constant.energy.total;
+    const double energy = found->info.energy.total, constant = found->constant.total;
     if (isnan(constant))
         return;
-    fprintf(stream, "One label everywhere (label %u) costs %.6g", found->constant.label, constant);
+    fprintf(stream, "One label everywhere (label %u) costs %.6g", found->info.constant_label,
+            constant);
     if (found->info.is_constant) {
         fputs(", and nothing better was found", stream);
         if (!isnan(found->info.relative_gap))

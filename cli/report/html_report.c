@@ -111,8 +111,8 @@ static void write_energies(const page *p) {
           p->stream);
     write_energy_row(p, "result", &found->info.energy);
     write_energy_row(p, "before polishing", &found->info.unpolished);
-    write_energy_row(p, "unary minimum", &found->unary_minimum.energy);
-    write_energy_row(p, "best constant", &found->constant.energy);
+    write_energy_row(p, "unary minimum", &found->unary_minimum);
+    write_energy_row(p, "best constant", &found->constant);
     fputs("</table></div></section>\n", p->stream);
 }
 

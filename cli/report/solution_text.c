@@ -230,14 +230,14 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
         print_flicker(stream, built, found);
     if (!isnan(info->energy.total))
         print_energies(stream, &info->energy);
-    if (!isnan(found->unary_minimum.energy.total) && found->tiles.count == 0) {
-        print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
+    if (!isnan(found->unary_minimum.total) && found->tiles.count == 0) {
+        print_energy_line(stream, "unary minimum", found->unary_minimum.total);
         fputs("  the labelling of the unaries alone\n", stream);
     }
-    if (!isnan(found->constant.energy.total) && found->tiles.count == 0) {
-        print_energy_line(stream, "best constant", found->constant.energy.total);
+    if (!isnan(found->constant.total) && found->tiles.count == 0) {
+        print_energy_line(stream, "best constant", found->constant.total);
         fprintf(stream, "  %s everywhere\n",
-                class_text_with_number(&built->classes, found->constant.label, class));
+                class_text_with_number(&built->classes, found->info.constant_label, class));
     }
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
@@ -271,10 +271,10 @@ static json_t *run_to_json(const solution *found) {
                      found->setup_s, "solve_s", seconds_of_solving(info), "polish_s",
                      info->polish_s, "energy_before_polish", number_or_null(info->unpolished.total),
                      "energy_rounded", number_or_null(info->rounded.total), "energy_unary_minimum",
-                     number_or_null(found->unary_minimum.energy.total), "unary_floor",
+                     number_or_null(found->unary_minimum.total), "unary_floor",
                      number_or_null(info->unary_floor), "energy_best_constant",
-                     number_or_null(found->constant.energy.total), "best_constant_label",
-                     (json_int_t)found->constant.label, "objective",
+                     number_or_null(found->constant.total), "best_constant_label",
+                     (json_int_t)found->info.constant_label, "objective",
                      number_or_null(info->objective), "constant", info->is_constant);
 }
 

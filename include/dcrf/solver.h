@@ -225,13 +225,19 @@ typedef struct dcrf_solver_info {
     double round_s;         /* rounding */
     double polish_s;        /* polishing */
     dcrf_candidate candidates[DCRF_CANDIDATE_ROOM]; /* indexed by dcrf_candidate_kind */
-    size_t proven;          /* variables with one possible label; 0 without a bound */
-    double proof_s;         /* wall time of the proof in seconds */
-    dcrf_status proof_stop; /* DCRF_OK, or why the requested proof is incomplete */
-    unsigned char reserved[64];
+    size_t proven;           /* variables with one possible label; 0 without a bound */
+    double proof_s;          /* wall time of the proof in seconds */
+    dcrf_status proof_stop;  /* DCRF_OK, or why the requested proof is incomplete */
+    uint16_t constant_label; /* of the best constant labelling, if its energy is known */
+    unsigned char reserved[62];
 } dcrf_solver_info;
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);
+
+/* The energy of a candidate's labelling, term by term; NaN if it is not known. After a run none is
+ * below that of the result. */
+DCRF_API void dcrf_solver_candidate_energy(const dcrf_solver *solver, dcrf_candidate_kind kind,
+                                           dcrf_energy *energy);
 
 /* Arrays for results come with the number of elements they hold. Too few: an error, and nothing is
  * written.

@@ -13,6 +13,8 @@
 bool dcrf_candidates_init(struct dcrf_candidates *candidates, dcrf_method method,
                           size_t variables) {
     *candidates = (struct dcrf_candidates){0};
+    for (size_t k = 0; k < DCRF_CANDIDATE_KINDS; k++)
+        candidates->energies[k] = DCRF_UNKNOWN_ENERGY;
     bool is_done = true;
     for (size_t k = 0; k < DCRF_SNAPSHOTS && method != DCRF_METHOD_MF; k++) {
         candidates->snapshots[k] = dcrf_allocate(variables, sizeof(uint16_t));
@@ -30,35 +32,31 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
 
 /* ---- simple labellings ---------------------------------------------------------------------- */
 
-static dcrf_status try_unary(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
-    dcrf_energy energy;
+static dcrf_status try_unary(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
     uint16_t *labels = solver->best; /* the unary minimum while the solver is new */
     if (isfinite(solver->info.energy.total))
         dcrf_label_by_unary(solver->problem.model, labels = solver->candidate,
                             solver->problem.model->variables, NULL);
-    const dcrf_status status = dcrf_solver_consider(solver, labels, &energy, error);
-    if (status == DCRF_OK)
-        candidate->energy = energy.total;
-    return status;
+    return dcrf_solver_consider(solver, labels, energy, error);
 }
 
-static dcrf_status try_constant(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
-    uint16_t label;
-    dcrf_energy energy;
+static dcrf_status try_constant(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
+    uint16_t *label = &solver->info.constant_label;
     const dcrf_status status =
-        dcrf_best_constant(solver->problem.plan, solver->problem.workspace, &label, &energy, error);
+        dcrf_best_constant(solver->problem.plan, solver->problem.workspace, label, energy, error);
     if (status < 0)
         return status;
     for (size_t a = 0; a < solver->problem.model->variables; a++)
-        solver->candidate[a] = label;
-    dcrf_solver_take(solver, solver->candidate, &energy);
-    candidate->energy = energy.total;
+        solver->candidate[a] = *label;
+    dcrf_solver_take(solver, solver->candidate, energy);
     return DCRF_OK;
 }
 
 /* ---- proofs --------------------------------------------------------------------------------- */
 
-static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
+/* It has no labelling, so no energy. */
+static dcrf_status try_flow(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
+    (void)energy;
     const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
     const struct dcrf_dual_space *space;
     dcrf_status status = dcrf_lp_space(solver->state, &space, error);
@@ -66,7 +64,7 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
         status = dcrf_potential_flow(space, constant, &solver->stop.interrupt,
                                      &solver->candidates.flow, error);
     if (status == DCRF_OK && solver->candidates.flow.pairwise)
-        candidate->lower_bound = solver->candidates.flow.bound;
+        solver->info.candidates[DCRF_CANDIDATE_FLOW].lower_bound = solver->candidates.flow.bound;
     return status;
 }
 
@@ -113,47 +111,32 @@ const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candida
     return NULL;
 }
 
-static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_candidate *candidate,
-                                  dcrf_error *error) {
+static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
     void *state;
-    dcrf_energy energy;
     dcrf_status status = dcrf_mean_field.init(&state, &solver->problem, error);
     if (status < 0)
         return status;
     status = update_mean_field(solver, state, error);
     dcrf_mean_field.free(state);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, dcrf_candidates_mean_field(&solver->candidates),
-                                      &energy, error);
-    if (status == DCRF_OK)
-        candidate->energy = energy.total;
-    return status;
+    return status < 0 ? status
+                      : dcrf_solver_consider(
+                            solver, dcrf_candidates_mean_field(&solver->candidates), energy, error);
 }
 
-static dcrf_status try_annealing(dcrf_solver *solver, dcrf_candidate *candidate,
-                                 dcrf_error *error) {
-    dcrf_energy energy;
-    dcrf_status status = dcrf_anneal(&solver->problem, solver->candidate, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
-    if (status == DCRF_OK)
-        candidate->energy = energy.total;
-    return status;
+static dcrf_status try_annealing(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
+    const dcrf_status status = dcrf_anneal(&solver->problem, solver->candidate, error);
+    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, energy, error);
 }
 
-static dcrf_status try_fast(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
-    dcrf_energy energy;
-    dcrf_status status = dcrf_fast_start(solver, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
-    if (status == DCRF_OK)
-        candidate->energy = energy.total;
-    return status;
+static dcrf_status try_fast(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
+    const dcrf_status status = dcrf_fast_start(solver, error);
+    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, energy, error);
 }
 
 /* ---- the stage ------------------------------------------------------------------------------ */
 
-typedef dcrf_status (*attempt)(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error);
+/* Writes the energy of its labelling. */
+typedef dcrf_status (*attempt)(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error);
 
 static void say(const dcrf_solver *solver, dcrf_candidate_kind kind) {
     const dcrf_candidate *candidate = &solver->info.candidates[kind];
@@ -174,7 +157,12 @@ static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attem
         return DCRF_OK;
     const double began_s = dcrf_time_s();
     candidate->was_tried = 1;
-    const dcrf_status status = make(solver, candidate, error);
+    dcrf_energy energy = DCRF_UNKNOWN_ENERGY;
+    const dcrf_status status = make(solver, &energy, error);
+    if (status == DCRF_OK) {
+        solver->candidates.energies[kind] = energy;
+        candidate->energy = energy.total;
+    }
     candidate->time_s = dcrf_time_s() - began_s;
     candidate->was_tried = status != DCRF_ERROR_INTERRUPTED;
     candidate->status =

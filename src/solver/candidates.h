@@ -18,6 +18,7 @@ enum { DCRF_SNAPSHOT_EARLY, DCRF_SNAPSHOT_USUAL, DCRF_SNAPSHOT_CONVERGED, DCRF_S
 
 struct dcrf_candidates {
     bool have_run;
+    dcrf_energy energies[DCRF_CANDIDATE_KINDS]; /* total = NaN: not known */
     bool is_annealing_due;               /* annealing and moves wait for the method's first steps */
     uint16_t *snapshots[DCRF_SNAPSHOTS]; /* labels; NULL if the method is mean field itself */
     bool has_snapshot[DCRF_SNAPSHOTS];

@@ -21,6 +21,12 @@ void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
     hide_unknown(&info->unpolished);
 }
 
+void dcrf_solver_candidate_energy(const dcrf_solver *solver, dcrf_candidate_kind kind,
+                                  dcrf_energy *energy) {
+    const bool is_known = solver && (int)kind >= 0 && kind < DCRF_CANDIDATE_KINDS;
+    *energy = is_known ? solver->candidates.energies[kind] : DCRF_UNKNOWN_ENERGY;
+}
+
 dcrf_status dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels, size_t count,
                                dcrf_error *error) {
     if (!solver)

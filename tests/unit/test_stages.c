@@ -55,6 +55,32 @@ static double simple_energy(const struct toy *toy, dcrf_candidate_kind kind) {
     return least;
 }
 
+/* The energies of candidates by their terms: those of the totals, and none below the result. */
+static void check_terms(const dcrf_solver *solver, const struct toy *toy) {
+    const dcrf_solver_info info = info_of(solver);
+    dcrf_energy energy;
+    double unary = 0;
+    for (int k = 0; k < DCRF_CANDIDATE_KINDS; k++) {
+        dcrf_solver_candidate_energy(solver, (dcrf_candidate_kind)k, &energy);
+        const double known = info.candidates[k].energy;
+        assert_int_equal(isnan(energy.total), isnan(known));
+        if (isnan(known))
+            continue;
+        assert_true(energy.total >= info.energy.total);
+        assert_true(fabs(energy.total - known) <= of_floats());
+        assert_true(fabs(energy.unary + energy.pairwise + energy.cliques - known) <= of_floats());
+    }
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_UNARY, &energy);
+    assert_true(fabs(energy.unary - info.unary_floor) <= of_floats() ||
+                energy.total == info.energy.total);
+    for (size_t a = 0; a < toy->variables; a++)
+        unary += toy->unary[a * toy->labels + info.constant_label];
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_CONSTANT, &energy);
+    assert_true(fabs(energy.total - unary) <= of_floats());
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_KINDS, &energy);
+    assert_true(isnan(energy.total));
+}
+
 /* Each candidate is tried once, has a time, and bounds the result. The flow is tried if nothing
  * before it is better than a constant labelling, and annealing if the flow was no proof. */
 static void candidates_can_be_read(void **state) {
@@ -107,6 +133,7 @@ static void candidates_can_be_read(void **state) {
                 time_s += candidate->time_s;
             }
             assert_null(dcrf_candidate_kind_name(DCRF_CANDIDATE_KINDS));
+            check_terms(solver, &toy);
             assert_true(fabs(time_s - info.start_s) < 1e-9);
             dcrf_solver_free(&solver);
             free_toy(&toy);
