@@ -28,3 +28,25 @@ void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t byte
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes) {
     dcrf_parallel_copy(pool, to, NULL, bytes);
 }
+
+/* Rows per chunk. */
+#define ROWS 4096
+
+struct column {
+    float *to;
+    const float *rows;
+    size_t stride;
+};
+
+static void copy_column(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct column *column = context;
+    for (size_t a = begin; a < end; a++)
+        column->to[a] = column->rows[a * column->stride];
+}
+
+void dcrf_parallel_column(dcrf_pool *pool, float *to, const float *rows, size_t stride,
+                          size_t count) {
+    struct column column = {to, rows, stride};
+    dcrf_parallel_for(pool, count, ROWS, copy_column, &column);
+}

@@ -57,6 +57,10 @@ void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_ta
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes);
 
+/* to[a] = rows[a * stride], by all threads. */
+void dcrf_parallel_column(dcrf_pool *pool, float *to, const float *rows, size_t stride,
+                          size_t count);
+
 /* The sum of task over all chunks, in index order. The chunk size depends on count alone. */
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);
 

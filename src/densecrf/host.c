@@ -22,20 +22,6 @@ static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *
                                       dcrf_pool_threads(pool));
 }
 
-/* The first float of each row. */
-struct first_floats {
-    const float *rows;
-    size_t width;
-    float *out;
-};
-
-static void take_first(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct first_floats *first = context;
-    for (size_t a = begin; a < end; a++)
-        first->out[a] = first->rows[a * first->width];
-}
-
 /* sums = gain K 1, with scratch memory of row_sums_floats. */
 static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *scratch,
                             float *sums, dcrf_error *error) {
@@ -56,8 +42,7 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *po
                                       .out_stride = width,
                                       .factor = term->gain,
                                       .scratch = scratch});
-    struct first_floats first = {rows, width, sums};
-    dcrf_parallel_for(pool, n, 8 * DCRF_DENSECRF_GRAIN, take_first, &first);
+    dcrf_parallel_column(pool, sums, rows, width, n);
     dcrf_release(rows);
     return DCRF_OK;
 }

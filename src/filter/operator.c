@@ -170,24 +170,12 @@ dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *work
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
-/* Blocks of one channel. */
-struct row_sums {
-    float *ones, *sums;
-    float *out;
-};
-
+/* A block of one channel. */
 static void fill_ones(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct row_sums *rows = context;
+    float *ones = context;
     for (size_t k = begin * DCRF_NARROW_LANES; k < end * DCRF_NARROW_LANES; k++)
-        rows->ones[k] = k % DCRF_NARROW_LANES == 0;
-}
-
-static void take_sums(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct row_sums *rows = context;
-    for (size_t a = begin; a < end; a++)
-        rows->out[a] = rows->sums[a * DCRF_NARROW_LANES];
+        ones[k] = k % DCRF_NARROW_LANES == 0;
 }
 
 dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
@@ -197,15 +185,15 @@ dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *work
     DCRF_ENTER(workspace, error);
     const size_t n = op->variables;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    float *block = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *block);
-    if (!block)
+    float *ones = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *ones);
+    if (!ones)
         return dcrf_fail_memory(error, "the row sums of a kernel");
-    struct row_sums rows = {block, block + n * DCRF_NARROW_LANES, row_sums};
-    dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, &rows);
-    const dcrf_status status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, rows.ones,
-                                                   rows.sums, 1, DCRF_NARROW_LANES, error);
+    float *sums = ones + n * DCRF_NARROW_LANES;
+    dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, ones);
+    const dcrf_status status =
+        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums, 1, DCRF_NARROW_LANES, error);
     if (status == DCRF_OK)
-        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, take_sums, &rows);
-    dcrf_release(block);
+        dcrf_parallel_column(pool, row_sums, sums, DCRF_NARROW_LANES, n);
+    dcrf_release(ones);
     return status;
 }
