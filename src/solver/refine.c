@@ -29,13 +29,30 @@ static double threshold_of(size_t index) {
     return LOWEST + (HIGHEST - LOWEST) * (turn - floor(turn));
 }
 
-/* Mean field from solver->candidate, which becomes its labelling. `block` is room for marginals. */
-static dcrf_status run_mean_field(dcrf_solver *solver, void *state, float *block,
-                                  dcrf_error *error) {
+dcrf_status dcrf_refiner_init(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
-    const struct dcrf_start start = {.y = block};
+    struct dcrf_refiner *refiner = &solver->refiner;
+    if (!dcrf_model_order(model))
+        return DCRF_OK;
+    refiner->start = dcrf_allocate(model->variables, model->stride * sizeof *refiner->start);
+    return refiner->start ? dcrf_mean_field.init(&refiner->mean_field, &solver->problem, error)
+                          : dcrf_fail_memory(error, "labellings by mean field");
+}
+
+void dcrf_refiner_clear(struct dcrf_refiner *refiner) {
+    dcrf_mean_field.free(refiner->mean_field);
+    dcrf_release(refiner->start);
+    *refiner = (struct dcrf_refiner){0};
+}
+
+/* Mean field from solver->candidate, which becomes its labelling. */
+static dcrf_status run_mean_field(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_model *model = solver->problem.model;
+    void *state = solver->refiner.mean_field;
+    const struct dcrf_start start = {.y = solver->refiner.start};
     struct dcrf_step_report report;
-    dcrf_marginals_of_labels(solver->candidate, model->variables, model->stride, block);
+    dcrf_marginals_of_labels(solver->candidate, model->variables, model->stride,
+                             solver->refiner.start);
     dcrf_status status = dcrf_mean_field.start(state, &start, error);
     for (size_t k = 0; k < UPDATES && status == DCRF_OK && !dcrf_stop_is_due(&solver->stop); k++)
         status = dcrf_mean_field.step(state, &report, error);
@@ -44,39 +61,24 @@ static dcrf_status run_mean_field(dcrf_solver *solver, void *state, float *block
                : status;
 }
 
-static dcrf_status refine(dcrf_solver *solver, void *state, float *block, dcrf_error *error) {
+dcrf_status dcrf_solver_refine(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
     dcrf_pool *pool = dcrf_workspace_pool(solver->problem.workspace);
-    dcrf_status status = DCRF_OK;
+    if (!solver->refiner.mean_field)
+        return DCRF_OK;
+    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
     for (size_t k = 0; k < LABELLINGS && status == DCRF_OK; k++) {
         if (dcrf_stop_is_due(&solver->stop))
             break;
         const double began_s = dcrf_time_s();
         const struct dcrf_marginals rows = {solver->method->marginals(solver->state),
                                             model->variables, model->labels, model->stride};
-        dcrf_round_in_order(solver->thresholds, &rows, pool, threshold_of(solver->refined++),
-                            solver->candidate);
-        status = run_mean_field(solver, state, block, error);
+        dcrf_round_in_order(solver->thresholds, &rows, pool,
+                            threshold_of(solver->refiner.labellings++), solver->candidate);
+        status = run_mean_field(solver, error);
         solver->info.round_s += dcrf_time_s() - began_s;
         if (status == DCRF_OK)
             status = dcrf_solver_polish(solver, solver->candidate, error);
     }
-    return status;
-}
-
-dcrf_status dcrf_solver_refine(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_model *model = solver->problem.model;
-    void *state = NULL;
-    if (!dcrf_model_order(model))
-        return DCRF_OK;
-    float *block = dcrf_allocate(model->variables, model->stride * sizeof *block);
-    dcrf_status status = block ? dcrf_method_fetch(solver->method, solver->state, error)
-                               : dcrf_fail_memory(error, "labellings by mean field");
-    if (status == DCRF_OK)
-        status = dcrf_mean_field.init(&state, &solver->problem, error);
-    if (status == DCRF_OK)
-        status = refine(solver, state, block, error);
-    dcrf_mean_field.free(state);
-    dcrf_release(block);
     return status;
 }

@@ -34,6 +34,11 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
         if (status < 0)
             return status;
     }
+    if (solver->polisher && settings->gap > 0 && solver->method->lower_bound) {
+        const dcrf_status status = dcrf_refiner_init(solver, error);
+        if (status < 0)
+            return status;
+    }
     return solver->method->init(&solver->state, &solver->problem, error);
 }
 
@@ -98,6 +103,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     if (solver->state)
         solver->method->free(solver->state);
     dcrf_candidates_clear(&solver->candidates);
+    dcrf_refiner_clear(&solver->refiner);
     dcrf_polisher_free(&solver->polisher);
     dcrf_thresholds_free(solver->thresholds);
     dcrf_trace_clear(&solver->trace);

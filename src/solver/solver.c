@@ -239,7 +239,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     solver->has_started = true;
     solver->info.iterations = 0;
     dcrf_rng_seed(&solver->rng, solver->settings.seed);
-    solver->refined = 0;
+    solver->refiner.labellings = 0;
     return DCRF_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "round/polish.h"
 #include "round/round.h"
 #include "solver/candidates.h"
+#include "solver/refine.h"
 #include "solver/trace.h"
 
 #include <dcrf/proof.h>
@@ -28,8 +29,8 @@ struct dcrf_solver {
     struct dcrf_polisher *polisher;     /* NULL: off */
     struct dcrf_thresholds *thresholds; /* NULL: no threshold roundings */
     dcrf_rng rng;                       /* for threshold roundings during the iterations */
-    size_t refined;                     /* labellings by refine.c so far */
-    double energy_s;                    /* longest time taken by the energy of a labelling */
+    struct dcrf_refiner refiner;
+    double energy_s; /* longest time taken by the energy of a labelling */
     struct dcrf_trace trace;
     dcrf_proof *proof;        /* of the last run; NULL: none */
     double unary_floor_error; /* bound on the error of info.unary_floor */
