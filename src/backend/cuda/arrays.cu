@@ -38,13 +38,12 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
 /* Copies are contiguous, each aligned for any element type. */
 #define ALIGNED 256
 
-dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
-                         const dcrf_grid *grid, bool are_read, struct views_there *there,
-                         const char *what, dcrf_error *error) {
+dcrf_status views_upload(struct views_there *there, const dcrf_view *views, size_t pictures,
+                         const dcrf_grid *grid, bool are_read, const char *what,
+                         dcrf_error *error) {
     std::vector<dcrf_view> placed(views, views + pictures);
     std::vector<size_t> offsets(pictures, SIZE_MAX); /* of copies */
     size_t bytes = 0;
-    *there = {};
     for (size_t p = 0; p < pictures; p++) {
         size_t index;
         ptrdiff_t lowest;
@@ -55,7 +54,7 @@ dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, si
         bytes += (view_span(&views[p], grid, &lowest) + ALIGNED - 1) / ALIGNED * ALIGNED;
     }
     if (bytes > 0)
-        TRY(device_array(device, &there->copies, bytes, what, error));
+        TRY(there->copies.take(bytes, what, error));
     for (size_t p = 0; p < pictures; p++) {
         ptrdiff_t lowest;
         if (offsets[p] == SIZE_MAX)
@@ -65,16 +64,9 @@ dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, si
         placed[p].data = copy - lowest;
         there->arrays.push_back({array, copy, span});
         if (are_read)
-            TRY(device_upload(device, copy, array, span, error));
+            TRY(device_upload(there->device, copy, array, span, error));
     }
-    TRY(device_array(device, &there->views, pictures, what, error));
-    return device_upload(device, there->views, placed.data(), pictures * sizeof(dcrf_view), error);
-}
-
-void views_release(dcrf_backend_device *device, struct views_there *there) {
-    device_release(device, there->views);
-    device_release(device, there->copies);
-    *there = {};
+    return there->views.copy(placed.data(), pictures, what, error);
 }
 
 /* ---- memory for results --------------------------------------------------------------------- */
@@ -109,17 +101,14 @@ static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backe
     cudaStream_t unused;
     *out = nullptr;
     *data = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = release_stream(device->index, &unused, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
+    TRY(release_stream(device->index, &unused, error));
     dcrf_backend_memory *memory =
         static_cast<dcrf_backend_memory *>(calloc(1, sizeof(dcrf_backend_memory)));
     if (!memory)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     memory->index = device->index;
-    status = device_take(device, &memory->data, bytes, 1, WHAT, error);
+    dcrf_status status = device_take(device, &memory->data, bytes, 1, WHAT, error);
     /* Make the memory valid in other streams too. */
     if (status == DCRF_OK)
         status = check(cudaStreamSynchronize(device->stream), WHAT, error);
@@ -175,12 +164,10 @@ static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from,
 static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_error *error) {
     cudaEvent_t event = nullptr;
     const char *what = "waiting for the stream of an array";
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), what, error);
-    if (status < 0)
-        return status;
-    status = check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), what, error);
+    TRY(device_enter(device, error));
+    TRY(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), what, error));
+    dcrf_status status =
+        check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), what, error);
     if (status == DCRF_OK)
         status = check(cudaStreamWaitEvent(device->stream, event, 0), what, error);
     cudaEventDestroy(event);

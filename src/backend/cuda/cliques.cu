@@ -25,14 +25,6 @@ void device_cliques_release(struct device_cliques *cliques) {
     *cliques = {};
 }
 
-template <typename T>
-static dcrf_status copy_there(const struct device_cliques *cliques, T **there, const T *here,
-                              size_t count, dcrf_error *error) {
-    const dcrf_status status = device_array(cliques->device, there, count, WHAT, error);
-    return status < 0 ? status
-                      : device_upload(cliques->device, *there, here, count * sizeof(T), error);
-}
-
 /* Cut the cliques into pieces. */
 static dcrf_status take_pieces(struct device_cliques *cliques, const struct dcrf_cliques *given,
                                dcrf_error *error) {
@@ -47,19 +39,31 @@ static dcrf_status take_pieces(struct device_cliques *cliques, const struct dcrf
     cliques->pieces = first_member.size();
     first_piece.push_back((uint32_t)first_member.size());
     first_member.push_back((uint32_t)given->offsets[given->count]);
-    dcrf_status status = copy_there(cliques, &cliques->first_member, first_member.data(),
-                                    first_member.size(), error);
-    if (status == DCRF_OK)
-        status = copy_there(cliques, &cliques->first_piece, first_piece.data(), first_piece.size(),
-                            error);
-    if (status == DCRF_OK)
-        status =
-            copy_there(cliques, &cliques->clique_of, clique_of.data(), clique_of.size(), error);
-    return status;
+    dcrf_backend_device *device = cliques->device;
+    TRY(device_copy(device, &cliques->first_member, first_member.data(), first_member.size(), WHAT,
+                    error));
+    TRY(device_copy(device, &cliques->first_piece, first_piece.data(), first_piece.size(), WHAT,
+                    error));
+    return device_copy(device, &cliques->clique_of, clique_of.data(), clique_of.size(), WHAT,
+                       error);
 }
 
 static size_t entries(const struct device_cliques *cliques) {
     return cliques->count * cliques->stride;
+}
+
+static dcrf_status take(struct device_cliques *cliques, const struct dcrf_cliques *given,
+                        dcrf_error *error) {
+    dcrf_backend_device *device = cliques->device;
+    const size_t rows = entries(cliques), members = given->offsets[given->count];
+    TRY(take_pieces(cliques, given, error));
+    TRY(device_copy<uint32_t>(device, &cliques->members, given->members, members, WHAT, error));
+    TRY(device_copy<double>(device, &cliques->costs, given->costs, given->count, WHAT, error));
+    TRY(device_array(device, &cliques->piece_sums, cliques->pieces * cliques->stride, WHAT, error));
+    for (double **block : {&cliques->logs, &cliques->z, &cliques->h, &cliques->vertex_h})
+        TRY(device_array(device, block, rows, WHAT, error));
+    return device_array(device, &cliques->partial, blocks_for(rows) * (size_t)DCRF_QP_PARTS, WHAT,
+                        error);
 }
 
 dcrf_status device_cliques_take(struct device_cliques *cliques, dcrf_backend_device *device,
@@ -67,22 +71,7 @@ dcrf_status device_cliques_take(struct device_cliques *cliques, dcrf_backend_dev
                                 const struct dcrf_cliques *given, dcrf_error *error) {
     *cliques = {device, variables, labels, stride, given->count};
     device_hold(device);
-    dcrf_status status = take_pieces(cliques, given, error);
-    if (status == DCRF_OK)
-        status = copy_there(cliques, &cliques->members, (const uint32_t *)given->members,
-                            given->offsets[given->count], error);
-    if (status == DCRF_OK)
-        status =
-            copy_there(cliques, &cliques->costs, (const double *)given->costs, given->count, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &cliques->piece_sums, cliques->pieces * cliques->stride, WHAT,
-                              error);
-    for (double **rows : {&cliques->logs, &cliques->z, &cliques->h, &cliques->vertex_h})
-        if (status == DCRF_OK)
-            status = device_array(device, rows, entries(cliques), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &cliques->partial,
-                              blocks_for(entries(cliques)) * (size_t)DCRF_QP_PARTS, WHAT, error);
+    const dcrf_status status = take(cliques, given, error);
     if (status < 0)
         device_cliques_release(cliques);
     return status;

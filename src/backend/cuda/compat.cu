@@ -77,13 +77,10 @@ static dcrf_status load(dcrf_backend_compat *compat, const struct dcrf_backend_p
     scratch<float> numbers(device);
     scratch<uint32_t> order(device);
     unsigned wrong = 0;
-    TRY(numbers.take(floats, WHAT, error));
-    if (given->order) {
-        TRY(order.take(n, WHAT, error));
-        TRY(device_upload(device, order, given->order, n * sizeof *order, error));
-    }
-    TRY(device_upload(device, numbers, given->numbers, floats * sizeof *numbers, error));
-    TRY(check(cudaMemsetAsync(compat->wrong, 0, sizeof wrong, device->stream), WHAT, error));
+    if (given->order)
+        TRY(order.copy(given->order, n, WHAT, error));
+    TRY(numbers.copy(given->numbers, floats, WHAT, error));
+    TRY(device_clear(device, compat->wrong, 1, WHAT, error));
     const struct places places = {{numbers, given->lanes, order},
                                   n,
                                   (uint32_t)compat->labels,
@@ -145,9 +142,7 @@ static dcrf_status compat_set_kernels(dcrf_backend_compat *compat,
     model.group_count = count;
     model.groups = groups;
     model.same_label_factor = 0.5f; /* softmax(-unary - 2 same_label_factor field) */
-    const dcrf_status status = iterate_adopt(&it, compat->device, &model, error);
-    if (status < 0)
-        return status;
+    TRY(iterate_adopt(&it, compat->device, &model, error));
     iterate_free(compat->it);
     compat->it = it;
     return DCRF_OK;
@@ -159,9 +154,7 @@ static dcrf_status take(dcrf_backend_compat *compat, dcrf_error *error) {
     const struct dcrf_backend_group none = {};
     const device_turn turn(device);
     TRY(device_enter(device, error));
-    TRY(device_array(device, &compat->unary, floats, WHAT, error));
-    TRY(check(cudaMemsetAsync(compat->unary, 0, floats * sizeof *compat->unary, device->stream),
-              WHAT, error));
+    TRY(device_zeros(device, &compat->unary, floats, WHAT, error));
     TRY(device_array(device, &compat->wrong, 1, WHAT, error));
     TRY(device_array(device, &compat->partial, blocks_for(compat->variables) + (size_t)1, WHAT,
                      error));
@@ -196,23 +189,16 @@ static dcrf_status compat_set_unary(dcrf_backend_compat *compat,
                                     dcrf_error *error) {
     dcrf_backend_device *device = compat->device;
     const device_turn turn(device);
-    float *rows = nullptr;
+    scratch<float> rows(device);
     bool are_finite = true;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &rows, compat->variables * compat->stride, WHAT, error);
-    if (status == DCRF_OK)
-        status = load(compat, unary, largest, rows, &are_finite, error);
-    if (status == DCRF_OK && !are_finite)
-        status =
-            fail(error, DCRF_ERROR_NOT_FINITE, "the unary array holds a value that is not finite");
-    if (status < 0) {
-        device_release(device, rows);
-        return status;
-    }
+    TRY(device_enter(device, error));
+    TRY(rows.take(compat->variables * compat->stride, WHAT, error));
+    TRY(load(compat, unary, largest, rows, &are_finite, error));
+    if (!are_finite)
+        return fail(error, DCRF_ERROR_NOT_FINITE,
+                    "the unary array holds a value that is not finite");
     device_release(device, compat->unary);
-    compat->unary = rows;
-    compat->it->unary = rows;
+    compat->it->unary = compat->unary = rows.keep();
     return DCRF_OK;
 }
 
@@ -229,9 +215,7 @@ static dcrf_status tell(dcrf_backend_compat *compat, const struct dcrf_backend_c
                         size_t updates, dcrf_error *error) {
     if (!run->after)
         return DCRF_OK;
-    const dcrf_status status = check(cudaStreamSynchronize(compat->device->stream), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaStreamSynchronize(compat->device->stream), WHAT, error));
     return run->after(run->user, updates) != 0 ? DCRF_STOP_CANCELLED : DCRF_OK;
 }
 
@@ -322,11 +306,11 @@ static dcrf_status compat_operator_new(dcrf_operator **out, dcrf_backend_device 
                                        dcrf_densecrf_normalization normalization,
                                        dcrf_error *error) {
     struct device_operator *op = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = lattice_new_compatible(&op, device, features, has_origin, normalization, error);
-    *out = status < 0 ? nullptr : &op->base;
-    return status;
+    *out = nullptr;
+    TRY(device_enter(device, error));
+    TRY(lattice_new_compatible(&op, device, features, has_origin, normalization, error));
+    *out = &op->base;
+    return DCRF_OK;
 }
 
 const struct dcrf_backend_compat_methods compat_methods = {

@@ -20,10 +20,8 @@ void device_cuts_release(struct device_cuts *cuts, dcrf_backend_device *device) 
 template <typename T>
 static dcrf_status take_copy(dcrf_backend_device *device, T **to, const std::vector<T> &from,
                              dcrf_error *error) {
-    const dcrf_status status = device_array(device, to, from.size() + 1, WHAT, error);
-    return status == DCRF_OK && !from.empty()
-               ? device_upload(device, *to, from.data(), from.size() * sizeof(T), error)
-               : status;
+    TRY(device_array(device, to, from.size() + 1, WHAT, error));
+    return device_upload(device, *to, from.data(), from.size() * sizeof(T), error);
 }
 
 /* The ends of all runs, by place. */
@@ -58,18 +56,13 @@ static dcrf_status take(struct device_cuts *cuts, dcrf_backend_device *device,
     const struct ends ends = find_ends(from);
     cuts->labels = (uint32_t)from->labels;
     cuts->count = (uint32_t)from->count;
-    dcrf_status status = take_copy(device, &cuts->order, order, error);
-    if (status == DCRF_OK)
-        status = take_copy(device, &cuts->offsets, offsets, error);
-    if (status == DCRF_OK)
-        status = take_copy(device, &cuts->runs, runs, error);
-    if (status == DCRF_OK)
-        status = take_copy(device, &cuts->lengths, lengths, error);
-    if (status == DCRF_OK)
-        status = take_copy(device, &cuts->first_end, ends.first, error);
-    if (status == DCRF_OK)
-        status = take_copy(device, &cuts->end_cut, ends.cut, error);
-    return status < 0 ? status : take_copy(device, &cuts->end_weight, ends.weight, error);
+    TRY(take_copy(device, &cuts->order, order, error));
+    TRY(take_copy(device, &cuts->offsets, offsets, error));
+    TRY(take_copy(device, &cuts->runs, runs, error));
+    TRY(take_copy(device, &cuts->lengths, lengths, error));
+    TRY(take_copy(device, &cuts->first_end, ends.first, error));
+    TRY(take_copy(device, &cuts->end_cut, ends.cut, error));
+    return take_copy(device, &cuts->end_weight, ends.weight, error);
 }
 
 dcrf_status device_cuts_take(struct device_cuts *cuts, dcrf_backend_device *device,

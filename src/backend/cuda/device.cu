@@ -53,10 +53,7 @@ dcrf_status device_count(size_t *count, dcrf_error *error) {
 
 dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *error) {
     cudaDeviceProp properties;
-    const dcrf_status status =
-        check(cudaGetDeviceProperties(&properties, (int)index), "reading its properties", error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaGetDeviceProperties(&properties, (int)index), "reading its properties", error));
     snprintf(info->name, sizeof info->name, "cuda:%zu", index);
     snprintf(info->description, sizeof info->description, "%.80s, compute capability %d.%d",
              properties.name, properties.major, properties.minor);

@@ -132,6 +132,14 @@ void device_drop(dcrf_backend_device *device);
 /* Make the device current for this thread; every entry point calls this first. */
 dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error);
 
+/* Copy between host and device. Both return once the host array may be reused or read; an upload
+ * may not have reached the device by then. Copies of pageable memory go through the stage, because
+ * the driver's own staging is shared by all threads. */
+dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                          dcrf_error *error);
+dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                            dcrf_error *error);
+
 /* Device memory from its pool, freed in stream order. Releasing NULL is a no-op. */
 dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
                         const char *what, dcrf_error *error);
@@ -144,6 +152,29 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
     const dcrf_status status = device_take(device, &memory, count, sizeof(T), what, error);
     *array = static_cast<T *>(memory);
     return status;
+}
+
+/* Enqueue zeros. */
+template <typename T>
+dcrf_status device_clear(dcrf_backend_device *device, T *array, size_t count, const char *what,
+                         dcrf_error *error) {
+    return check(cudaMemsetAsync(array, 0, count * sizeof(T), device->stream), what, error);
+}
+
+/* The same for a new array. */
+template <typename T>
+dcrf_status device_zeros(dcrf_backend_device *device, T **array, size_t count, const char *what,
+                         dcrf_error *error) {
+    TRY(device_array(device, array, count, what, error));
+    return device_clear(device, *array, count, what, error);
+}
+
+/* A copy of a host array. */
+template <typename T>
+dcrf_status device_copy(dcrf_backend_device *device, T **array, const T *from, size_t count,
+                        const char *what, dcrf_error *error) {
+    TRY(device_array(device, array, count, what, error));
+    return device_upload(device, *array, from, count * sizeof(T), error);
 }
 
 /* Device memory until the end of a scope. */
@@ -159,8 +190,20 @@ template <typename T> class scratch {
     dcrf_status take(size_t count, const char *what, dcrf_error *error) {
         return device_array(device, &memory, count, what, error);
     }
+    dcrf_status zeros(size_t count, const char *what, dcrf_error *error) {
+        return device_zeros(device, &memory, count, what, error);
+    }
+    dcrf_status copy(const T *from, size_t count, const char *what, dcrf_error *error) {
+        return device_copy(device, &memory, from, count, what, error);
+    }
     operator T *() const {
         return memory;
+    }
+    /* The memory is the caller's from now on. */
+    T *keep() {
+        T *const kept = memory;
+        memory = nullptr;
+        return kept;
     }
 
   private:
@@ -174,13 +217,10 @@ template <typename WORK>
 dcrf_status device_beside(dcrf_backend_device *device, WORK work, dcrf_error *error) {
     const device_turn turn(device);
     cudaStream_t main = device->stream;
-    dcrf_status status = check(cudaEventRecord(device->forked, main), "a fork", error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamWaitEvent(device->side, device->forked, 0), "a fork", error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaEventRecord(device->forked, main), "a fork", error));
+    TRY(check(cudaStreamWaitEvent(device->side, device->forked, 0), "a fork", error));
     device->stream = device->side;
-    status = work();
+    const dcrf_status status = work();
     device->stream = main;
     return status < 0 ? status
                       : check(cudaEventRecord(device->joined, device->side), "a fork", error);
@@ -190,13 +230,6 @@ static inline dcrf_status device_join(dcrf_backend_device *device, dcrf_error *e
     return check(cudaStreamWaitEvent(device->stream, device->joined, 0), "a fork", error);
 }
 
-/* Copy between host and device. Both return once the host array may be reused or read; an upload
- * may not have reached the device by then. Copies of pageable memory go through the stage, because
- * the driver's own staging is shared by all threads. */
-dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                          dcrf_error *error);
-dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                            dcrf_error *error);
 /* Several arrays, in ascending order of device address; small ones are transferred together. */
 struct download {
     char *to;
@@ -304,15 +337,16 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
 /* Per-picture views for kernels: of the caller's arrays where they are on the device, else of
  * device copies. */
 struct views_there {
-    dcrf_view *views = nullptr; /* on the device, one per picture */
-    char *copies = nullptr;
+    dcrf_backend_device *device;
+    scratch<dcrf_view> views; /* on the device, one per picture */
+    scratch<char> copies;
     std::vector<struct download> arrays; /* host arrays and their copies */
+    explicit views_there(dcrf_backend_device *owner) : device(owner), views(owner), copies(owner) {
+    }
 };
-/* Copies the contents of host arrays only if are_read. Call views_release even after failure. */
-dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
-                         const dcrf_grid *grid, bool are_read, struct views_there *there,
-                         const char *what, dcrf_error *error);
-void views_release(dcrf_backend_device *device, struct views_there *there);
+/* Copies the contents of host arrays only if are_read. */
+dcrf_status views_upload(struct views_there *there, const dcrf_view *views, size_t pictures,
+                         const dcrf_grid *grid, bool are_read, const char *what, dcrf_error *error);
 
 #ifdef __CUDACC__
 /* The address of a variable's first channel; variables are numbered picture after picture. */

@@ -17,15 +17,22 @@
 
 struct disagreement {
     dcrf_backend_device *device;
-    size_t variables;
+    size_t variables, place_count;
     const uint16_t *labels;
-    uint16_t *own_labels; /* the same, or NULL if they are the caller's */
-    uint16_t *place_of;
-    float *indicators, *filtered[2]; /* for the first kernel and for the others */
-    double *partial[2];              /* the same */
-    double *sums;                    /* per pass and kernel */
-    size_t place_count;
-    std::vector<float *> distances; /* per kernel, on the device: between places; NULL: Potts */
+    scratch<uint16_t> own_labels, place_of; /* own_labels: none if they are the caller's */
+    scratch<float> indicators, filtered[2]; /* for the first kernel and for the others */
+    scratch<double> partial[2];             /* the same */
+    scratch<double> sums;                   /* per pass and kernel */
+    scratch<float> between;                 /* the distances of all kernels */
+    std::vector<float *> distances; /* per kernel, in `between`: between places; NULL: Potts */
+
+    disagreement(const struct device_operator *op, size_t places, size_t kernels)
+        : device(op->device), variables(op->base.variables), place_count(places), labels(nullptr),
+          own_labels(device), place_of(device),
+          indicators(device), filtered{scratch<float>(device), scratch<float>(device)},
+          partial{scratch<double>(device), scratch<double>(device)}, sums(device), between(device),
+          distances(kernels, nullptr) {
+    }
 };
 
 /* The labels with the places first .. first + count - 1 among those that occur. */
@@ -59,19 +66,15 @@ static __global__ void sum_others(struct some_labels some, const float *block,
 
 static dcrf_status take_memory(struct disagreement *d, const uint16_t *place_of, size_t label_count,
                                size_t stride, size_t sum_count, dcrf_error *error) {
-    dcrf_status status = device_array(d->device, &d->place_of, label_count, WHAT, error);
-    for (float **block : {&d->indicators, &d->filtered[0], &d->filtered[1]})
-        if (status == DCRF_OK)
-            status = device_array(d->device, block, d->variables * stride, WHAT, error);
-    for (double *&partial : d->partial)
-        if (status == DCRF_OK)
-            status =
-                device_array(d->device, &partial, blocks_for(d->variables * stride), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(d->device, &d->sums, sum_count, WHAT, error);
-    return status < 0 ? status
-                      : device_upload(d->device, d->place_of, place_of,
-                                      label_count * sizeof *place_of, error);
+    const size_t floats = d->variables * stride;
+    TRY(d->indicators.take(floats, WHAT, error));
+    for (size_t side = 0; side < 2; side++) {
+        TRY(d->filtered[side].take(floats, WHAT, error));
+        TRY(d->partial[side].take(blocks_for(floats), WHAT, error));
+    }
+    TRY(d->sums.take(sum_count, WHAT, error));
+    TRY(d->place_of.take(label_count, WHAT, error));
+    return device_upload(d->device, d->place_of, place_of, label_count * sizeof *place_of, error);
 }
 
 static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, bool are_there,
@@ -79,11 +82,9 @@ static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, b
     d->labels = labels;
     if (are_there)
         return DCRF_OK;
-    dcrf_status status = device_array(d->device, &d->own_labels, d->variables, WHAT, error);
+    TRY(d->own_labels.take(d->variables, WHAT, error));
     d->labels = d->own_labels;
-    return status < 0 ? status
-                      : device_upload(d->device, d->own_labels, labels,
-                                      d->variables * sizeof *labels, error);
+    return device_upload(d->device, d->own_labels, labels, d->variables * sizeof *labels, error);
 }
 
 /* The distances between the labels that occur in `labels`, a host array. */
@@ -93,20 +94,19 @@ static dcrf_status take_distances(struct disagreement *d, const float *const *gi
     const size_t places = d->place_count;
     std::vector<uint16_t> label_of(places);
     std::vector<float> between(places * places);
-    dcrf_status status = DCRF_OK;
+    TRY(d->between.take(count * between.size(), WHAT, error));
     for (size_t a = 0; a < d->variables; a++)
         label_of[place_of[labels[a]]] = labels[a];
-    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+    for (size_t k = 0; k < count; k++) {
         if (!given[k])
             continue;
         for (size_t p = 0; p < places * places; p++)
             between[p] = given[k][label_of[p / places] * label_count + label_of[p % places]];
-        status = device_array(d->device, &d->distances[k], between.size(), WHAT, error);
-        if (status == DCRF_OK)
-            status = device_upload(d->device, d->distances[k], between.data(),
-                                   between.size() * sizeof(float), error);
+        d->distances[k] = d->between + k * between.size();
+        TRY(device_upload(d->device, d->distances[k], between.data(),
+                          between.size() * sizeof(float), error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* For one kernel; `side` selects the buffers. */
@@ -116,9 +116,7 @@ static dcrf_status sum_kernel(struct device_operator *op, const struct disagreem
     const unsigned blocks = blocks_for(d->variables * some.stride);
     const struct dcrf_application application = {
         DCRF_SYMMETRIC, d->indicators, d->filtered[side], some.count, some.stride, 1, false};
-    const dcrf_status status = op->apply_on_device(op, &application, error);
-    if (status < 0)
-        return status;
+    TRY(op->apply_on_device(op, &application, error));
     cudaStream_t stream = d->device->stream;
     sum_others<<<blocks, THREADS, 0, stream>>>(some, d->filtered[side], distances,
                                                (uint32_t)d->place_count, d->partial[side]);
@@ -131,15 +129,13 @@ static dcrf_status sum_some(struct device_operator *const *operators, size_t cou
                             double *sums, dcrf_error *error) {
     make_indicators<<<blocks_for(d->variables * some.stride), THREADS, 0, d->device->stream>>>(
         some, d->indicators);
-    dcrf_status status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_beside(
-            d->device,
-            [&] { return sum_kernel(operators[0], d, some, 0, d->distances[0], sums, error); },
-            error);
-    for (size_t k = 1; k < count && status == DCRF_OK; k++)
-        status = sum_kernel(operators[k], d, some, 1, d->distances[k], sums + k, error);
-    return status < 0 ? status : device_join(d->device, error);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    TRY(device_beside(
+        d->device,
+        [&] { return sum_kernel(operators[0], d, some, 0, d->distances[0], sums, error); }, error));
+    for (size_t k = 1; k < count; k++)
+        TRY(sum_kernel(operators[k], d, some, 1, d->distances[k], sums + k, error));
+    return device_join(d->device, error);
 }
 
 /* distances: NULL for Potts; otherwise the labels are on the host. */
@@ -147,24 +143,18 @@ static dcrf_status sum_in_float(struct device_operator *const *operators,
                                 const float *const *distances, size_t count, const uint16_t *labels,
                                 bool are_there, const uint16_t *place_of, size_t label_count,
                                 size_t place_count, double *sums, dcrf_error *error) {
-    struct disagreement d = {};
-    d.device = operators[0]->device;
-    d.variables = operators[0]->base.variables;
-    d.place_count = place_count;
-    d.distances.assign(count, nullptr);
+    struct disagreement d(operators[0], place_count, count);
     const size_t passes = (place_count + SOME - 1) / SOME;
     const size_t stride = padded_channels(place_count < SOME ? place_count : SOME);
     std::vector<double> found(passes * count);
     for (size_t k = 0; k < count; k++)
         sums[k] = 0;
-    dcrf_status status = device_enter(d.device, error);
-    if (status == DCRF_OK)
-        status = take_labels(&d, labels, are_there, error);
-    if (status == DCRF_OK)
-        status = take_memory(&d, place_of, label_count, stride, found.size(), error);
-    if (status == DCRF_OK && distances)
-        status = take_distances(&d, distances, count, labels, place_of, label_count, error);
-    for (size_t p = 0; p < passes && status == DCRF_OK; p++) {
+    TRY(device_enter(d.device, error));
+    TRY(take_labels(&d, labels, are_there, error));
+    TRY(take_memory(&d, place_of, label_count, stride, found.size(), error));
+    if (distances)
+        TRY(take_distances(&d, distances, count, labels, place_of, label_count, error));
+    for (size_t p = 0; p < passes; p++) {
         const size_t first = p * SOME, left = place_count - first;
         const struct some_labels some = {d.labels,
                                          d.place_of,
@@ -172,20 +162,12 @@ static dcrf_status sum_in_float(struct device_operator *const *operators,
                                          (uint32_t)first,
                                          (uint32_t)(left < SOME ? left : SOME),
                                          (uint32_t)stride};
-        status = sum_some(operators, count, &d, some, d.sums + p * count, error);
+        TRY(sum_some(operators, count, &d, some, d.sums + p * count, error));
     }
-    if (status == DCRF_OK)
-        status =
-            device_download(d.device, found.data(), d.sums, found.size() * sizeof(double), error);
-    for (size_t i = 0; i < found.size() && status == DCRF_OK; i++)
+    TRY(device_download(d.device, found.data(), d.sums, found.size() * sizeof(double), error));
+    for (size_t i = 0; i < found.size(); i++)
         sums[i % count] += found[i];
-    for (void *memory :
-         {(void *)d.own_labels, (void *)d.place_of, (void *)d.indicators, (void *)d.filtered[0],
-          (void *)d.filtered[1], (void *)d.partial[0], (void *)d.partial[1], (void *)d.sums})
-        device_release(d.device, memory);
-    for (float *memory : d.distances)
-        device_release(d.device, memory);
-    return status;
+    return DCRF_OK;
 }
 
 /* C++ exceptions must not leave the library. */
@@ -241,18 +223,17 @@ static dcrf_status sum_in_double(struct device_operator *op, const uint16_t *lab
                                  dcrf_error *error) {
     const size_t n = op->base.variables, most = 8;
     std::vector<double> in(n * most), out(n * most);
-    dcrf_status status = DCRF_OK;
-    for (size_t first = 0; first < count && status == DCRF_OK; first += most) {
+    for (size_t first = 0; first < count; first += most) {
         const size_t columns = count - first < most ? count - first : most;
         for (size_t i = 0; i < n * columns; i++)
             in[i] = place_of[labels[i / columns]] == first + i % columns;
-        status = op->base.methods->apply_double(&op->base, nullptr, in.data(), out.data(), columns,
-                                                error);
-        for (size_t i = 0; i < n * columns && status == DCRF_OK; i++)
+        TRY(op->base.methods->apply_double(&op->base, nullptr, in.data(), out.data(), columns,
+                                           error));
+        for (size_t i = 0; i < n * columns; i++)
             if (place_of[labels[i / columns]] != first + i % columns)
                 *sum += out[i];
     }
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *workspace,

@@ -63,12 +63,9 @@ static unsigned row_blocks(const dcrf_backend_flow *flow) {
 static dcrf_status take_memory(dcrf_backend_flow *flow, dcrf_error *error) {
     dcrf_backend_device *device = flow->device;
     const size_t n = flow->variables, floats = n * flow->stride;
-    for (float **block :
-         {&flow->unary, &flow->u, &flow->residual, &flow->direction, &flow->image}) {
-        TRY(device_array(device, block, floats, WHAT, error));
-        /* Filters read the padding of rows, which is never written. */
-        TRY(check(cudaMemsetAsync(*block, 0, floats * sizeof(float), device->stream), WHAT, error));
-    }
+    /* Filters read the padding of rows, which is never written. */
+    for (float **block : {&flow->unary, &flow->u, &flow->residual, &flow->direction, &flow->image})
+        TRY(device_zeros(device, block, floats, WHAT, error));
     for (float **row : {&flow->row_sums, &flow->metric})
         TRY(device_array(device, row, n, WHAT, error));
     const size_t by_rows = row_blocks(flow) * flow->labels, by_lanes = blocks_for(n * LANES);
@@ -80,9 +77,7 @@ static dcrf_status take_memory(dcrf_backend_flow *flow, dcrf_error *error) {
         *rows[k] = flow->mean + (k + 1) * flow->labels;
     TRY(device_array(device, &flow->extremes, 2 * flow->labels, WHAT, error));
     TRY(device_array(device, &flow->answer, 1, WHAT, error));
-    TRY(device_array(device, &flow->blocks_done, 1, WHAT, error));
-    return check(cudaMemsetAsync(flow->blocks_done, 0, sizeof *flow->blocks_done, device->stream),
-                 WHAT, error);
+    return device_zeros(device, &flow->blocks_done, 1, WHAT, error);
 }
 
 /* ---- sums over columns ---------------------------------------------------------------------- */
@@ -216,9 +211,7 @@ static dcrf_status iterate_once(dcrf_backend_flow *flow, dcrf_error *error) {
     const unsigned blocks = row_blocks(flow);
     cudaStream_t stream = flow->device->stream;
     if (flow->kernel_count == 0)
-        TRY(check(
-            cudaMemsetAsync(flow->image, 0, flow->variables * flow->stride * sizeof(float), stream),
-            WHAT, error));
+        TRY(device_clear(flow->device, flow->image, flow->variables * flow->stride, WHAT, error));
     for (size_t m = 0; m < flow->kernel_count; m++) {
         const struct dcrf_application application = {
             DCRF_SYMMETRIC, flow->direction,  flow->image, flow->labels,
@@ -338,6 +331,28 @@ static dcrf_status look(const dcrf_backend_flow *flow, dcrf_error *error) {
 
 /* ---- the interface -------------------------------------------------------------------------- */
 
+static dcrf_status take(dcrf_backend_flow *flow, const struct dcrf_backend_model *model,
+                        const float *row_sums, const float *metric, dcrf_error *error) {
+    const struct dcrf_backend_group *kernels = model->groups;
+    dcrf_backend_device *device = flow->device;
+    const size_t n = flow->variables;
+    flow->kernel_count = kernels->kernel_count;
+    flow->operators = static_cast<struct device_operator **>(
+        calloc(kernels->kernel_count + 1, sizeof *flow->operators));
+    flow->weights = static_cast<float *>(calloc(kernels->kernel_count + 1, sizeof *flow->weights));
+    if (!flow->operators || !flow->weights)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    for (size_t m = 0; m < kernels->kernel_count; m++) {
+        flow->operators[m] = reinterpret_cast<struct device_operator *>(kernels->operators[m]);
+        flow->weights[m] = (float)kernels->weights[m];
+    }
+    TRY(take_memory(flow, error));
+    TRY(device_upload(device, flow->unary, model->unary, n * flow->stride * sizeof(float), error));
+    TRY(device_upload(device, flow->row_sums, row_sums, n * sizeof *row_sums, error));
+    TRY(device_upload(device, flow->metric, metric, n * sizeof *metric, error));
+    return flow_begin(flow, error);
+}
+
 static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *device,
                              const struct dcrf_backend_model *model, const float *row_sums,
                              const float *metric, float *u, dcrf_error *error) {
@@ -346,9 +361,7 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the potential flow of more than %d labels is not on this device yet",
                     MOST_LABELS);
-    dcrf_status status = device_enter(device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
     dcrf_backend_flow *flow =
         static_cast<dcrf_backend_flow *>(calloc(1, sizeof(dcrf_backend_flow)));
     if (!flow)
@@ -359,29 +372,7 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
     flow->variables = model->variables;
     flow->labels = model->labels;
     flow->stride = model->stride;
-    const struct dcrf_backend_group *kernels = model->groups;
-    flow->kernel_count = kernels->kernel_count;
-    flow->operators = static_cast<struct device_operator **>(
-        calloc(kernels->kernel_count + 1, sizeof *flow->operators));
-    flow->weights = static_cast<float *>(calloc(kernels->kernel_count + 1, sizeof *flow->weights));
-    if (!flow->operators || !flow->weights)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < kernels->kernel_count && status == DCRF_OK; m++) {
-        flow->operators[m] = reinterpret_cast<struct device_operator *>(kernels->operators[m]);
-        flow->weights[m] = (float)kernels->weights[m];
-    }
-    if (status == DCRF_OK)
-        status = take_memory(flow, error);
-    const size_t n = flow->variables;
-    if (status == DCRF_OK)
-        status = device_upload(device, flow->unary, model->unary, n * flow->stride * sizeof(float),
-                               error);
-    if (status == DCRF_OK)
-        status = device_upload(device, flow->row_sums, row_sums, n * sizeof *row_sums, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, flow->metric, metric, n * sizeof *metric, error);
-    if (status == DCRF_OK)
-        status = flow_begin(flow, error);
+    const dcrf_status status = take(flow, model, row_sums, metric, error);
     if (status < 0) {
         flow_free(flow);
         return status;

@@ -19,18 +19,29 @@ void iterate_free(dcrf_backend_iterate *it) {
     device_drop(device);
 }
 
+static dcrf_status fill(dcrf_backend_iterate *it, const struct dcrf_backend_model *model,
+                        bool is_adopted, dcrf_error *error) {
+    const size_t floats = model->variables * model->stride;
+    TRY(message_kernels_take(&it->kernels, it->device, model, is_adopted, error));
+    if (model->cliques)
+        TRY(device_cliques_take(&it->cliques, it->device, model->variables, model->labels,
+                                model->stride, model->cliques, error));
+    TRY(device_array(it->device, &it->y, floats, WHAT, error));
+    if (!is_adopted)
+        TRY(device_copy(it->device, &it->own_unary, model->unary, floats, WHAT, error));
+    it->unary = is_adopted ? model->unary : it->own_unary;
+    return DCRF_OK;
+}
+
 static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
                         const struct dcrf_backend_model *model, bool is_adopted,
                         dcrf_error *error) {
-    const size_t floats = model->variables * model->stride;
     *out = nullptr;
     if (model->labels > DCRF_BACKEND_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "a model with more than %d labels is not on this device yet",
                     DCRF_BACKEND_MOST_LABELS);
-    dcrf_status status = device_enter(device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
     dcrf_backend_iterate *it =
         static_cast<dcrf_backend_iterate *>(calloc(1, sizeof(dcrf_backend_iterate)));
     if (!it)
@@ -42,17 +53,7 @@ static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
     it->stride = model->stride;
     it->same_label_factor = model->same_label_factor;
     it->all_factor = model->all_factor;
-    status = message_kernels_take(&it->kernels, device, model, is_adopted, error);
-    if (status == DCRF_OK && model->cliques)
-        status = device_cliques_take(&it->cliques, device, model->variables, model->labels,
-                                     model->stride, model->cliques, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &it->y, floats, WHAT, error);
-    if (status == DCRF_OK && !is_adopted)
-        status = device_array(device, &it->own_unary, floats, WHAT, error);
-    if (status == DCRF_OK && !is_adopted)
-        status = device_upload(device, it->own_unary, model->unary, floats * sizeof(float), error);
-    it->unary = is_adopted ? model->unary : it->own_unary;
+    const dcrf_status status = fill(it, model, is_adopted, error);
     if (status < 0) {
         iterate_free(it);
         return status;
@@ -79,17 +80,14 @@ static const float *iterate_view(const dcrf_backend_iterate *it) {
 }
 
 static dcrf_status iterate_read(dcrf_backend_iterate *it, float *block, dcrf_error *error) {
-    const dcrf_status status = device_enter(it->device, error);
-    return status < 0 ? status
-                      : device_download(it->device, block, it->y,
-                                        it->variables * it->stride * sizeof *block, error);
+    TRY(device_enter(it->device, error));
+    return device_download(it->device, block, it->y, it->variables * it->stride * sizeof *block,
+                           error);
 }
 
 static dcrf_status iterate_labels(dcrf_backend_iterate *it, uint16_t *labels, dcrf_error *error) {
-    const dcrf_status status = device_enter(it->device, error);
-    return status < 0 ? status
-                      : labels_download(it->device, it->y, it->variables, it->labels, it->stride,
-                                        labels, error);
+    TRY(device_enter(it->device, error));
+    return labels_download(it->device, it->y, it->variables, it->labels, it->stride, labels, error);
 }
 
 dcrf_status iterate_record(dcrf_backend_iterate *it, iterate_launches launches,
@@ -97,11 +95,9 @@ dcrf_status iterate_record(dcrf_backend_iterate *it, iterate_launches launches,
     const device_turn turn(it->device);
     cudaStream_t stream = it->device->stream;
     cudaGraph_t recorded = nullptr;
-    dcrf_status status =
-        check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording", error);
-    if (status < 0)
-        return status;
-    status = launches(it, error);
+    TRY(check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording",
+              error));
+    dcrf_status status = launches(it, error);
     const cudaError_t result = cudaStreamEndCapture(stream, &recorded);
     if (status == DCRF_OK)
         status = check(result, "recording", error);
@@ -116,8 +112,8 @@ dcrf_status iterate_repeat(dcrf_backend_iterate *it, iterate_launches launches,
                            cudaGraphExec_t *graph, dcrf_error *error) {
     if (*graph)
         return check(cudaGraphLaunch(*graph, it->device->stream), WHAT, error);
-    const dcrf_status status = launches(it, error);
-    return status < 0 ? status : iterate_record(it, launches, graph, error);
+    TRY(launches(it, error));
+    return iterate_record(it, launches, graph, error);
 }
 
 static struct dcrf_backend_iterate_methods make_methods() {

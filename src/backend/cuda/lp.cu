@@ -37,49 +37,30 @@ static void lp_free(dcrf_backend_lp *lp) {
 }
 
 static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
-    const size_t numbers = lp->variables * lp->stride;
-    dcrf_status status = DCRF_OK;
-    for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z})
-        if (status == DCRF_OK)
-            status = device_array(lp->device, block, numbers, WHAT, error);
-    for (float **block : {&lp->packed, &lp->filtered[0], &lp->filtered[1]})
-        if (status == DCRF_OK)
-            status =
-                device_array(lp->device, block, lp->variables * lp->columns_stride, WHAT, error);
-    for (struct lp_dual &dual : lp->dual) {
-        if (status == DCRF_OK)
-            status = device_array(lp->device, &dual.pairwise, numbers, WHAT, error);
-        if (status == DCRF_OK && lp->cliques.count > 0)
-            status = device_array(lp->device, &dual.clique, numbers, WHAT, error);
-    }
-    if (status == DCRF_OK && lp->cliques.count > 0)
-        status = device_array(lp->device, &lp->stiffness, lp->cliques.count, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->metric, lp->variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->answer, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->labels, lp->variables, WHAT, error);
+    dcrf_backend_device *device = lp->device;
+    const size_t numbers = lp->variables * lp->stride, cliques = lp->cliques.count;
     const size_t by_rows = lp_row_partials(lp->variables);
     const size_t by_search = lp_search_partials(lp->variables);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->partial, by_rows > by_search ? by_rows : by_search,
-                              WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->blocks_done, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(lp->blocks_done, 0, sizeof *lp->blocks_done, lp->device->stream),
-                  WHAT, error);
-    if (status == DCRF_OK) /* it is always downloaded whole */
-        status = check(cudaMemsetAsync(lp->answer, 0, sizeof *lp->answer, lp->device->stream), WHAT,
-                       error);
+    const size_t partials = by_rows > by_search ? by_rows : by_search;
+    for (float **block : {&lp->unary, &lp->z})
+        TRY(device_array(device, block, numbers, WHAT, error));
     /* The padding of rows is never written, but passes over whole blocks read it. */
-    for (float *block : {lp->y, lp->previous})
-        if (status == DCRF_OK)
-            status = check(cudaMemsetAsync(block, 0, numbers * sizeof *block, lp->device->stream),
-                           WHAT, error);
-    return status;
+    for (float **block : {&lp->y, &lp->previous})
+        TRY(device_zeros(device, block, numbers, WHAT, error));
+    for (float **block : {&lp->packed, &lp->filtered[0], &lp->filtered[1]})
+        TRY(device_array(device, block, lp->variables * lp->columns_stride, WHAT, error));
+    for (struct lp_dual &dual : lp->dual) {
+        TRY(device_array(device, &dual.pairwise, numbers, WHAT, error));
+        if (cliques > 0)
+            TRY(device_array(device, &dual.clique, numbers, WHAT, error));
+    }
+    if (cliques > 0)
+        TRY(device_array(device, &lp->stiffness, cliques, WHAT, error));
+    TRY(device_array(device, &lp->metric, lp->variables, WHAT, error));
+    TRY(device_zeros(device, &lp->answer, 1, WHAT, error)); /* always downloaded whole */
+    TRY(device_array(device, &lp->labels, lp->variables, WHAT, error));
+    TRY(device_array(device, &lp->partial, partials, WHAT, error));
+    return device_zeros(device, &lp->blocks_done, 1, WHAT, error);
 }
 
 /* The kernels of one group of columns; *next is the first place not yet taken. The space counts all
@@ -111,39 +92,44 @@ static dcrf_status take_kernels(dcrf_backend_lp *lp, const struct dcrf_backend_g
     lp->weights = static_cast<double *>(calloc(lp->kernel_count + 1, sizeof *lp->weights));
     if (!lp->groups || !lp->operators || !lp->weights)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    dcrf_status status = DCRF_OK;
-    for (size_t g = 0; g < lp->group_count && status == DCRF_OK; g++) {
+    for (size_t g = 0; g < lp->group_count; g++) {
+        const struct dcrf_cuts *cuts = columns->groups[g].cuts;
         take_group(lp, given, g, &next);
-        if (columns->groups[g].cuts)
-            status =
-                device_cuts_take(&lp->groups[g].cuts, lp->device, columns->groups[g].cuts, error);
+        if (cuts)
+            TRY(device_cuts_take(&lp->groups[g].cuts, lp->device, cuts, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* What distances between labels need besides. */
 static dcrf_status take_cuts(dcrf_backend_lp *lp, dcrf_error *error) {
+    dcrf_backend_device *device = lp->device;
     const size_t distances = lp->group_count * lp->label_count * lp->label_count;
     if (lp->space->is_potts)
         return DCRF_OK;
-    dcrf_status status =
-        device_array(lp->device, &lp->columns, lp->variables * lp->columns_stride, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->ranges, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status =
-            device_array(lp->device, &lp->group_sums, lp->group_count * lp->variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->distances, distances, WHAT, error);
-    return status < 0 ? status
-                      : device_upload(lp->device, lp->distances, lp->space->distances,
-                                      distances * sizeof *lp->distances, error);
+    TRY(device_array(device, &lp->columns, lp->variables * lp->columns_stride, WHAT, error));
+    TRY(device_array(device, &lp->ranges, 1, WHAT, error));
+    TRY(device_array(device, &lp->group_sums, lp->group_count * lp->variables, WHAT, error));
+    TRY(device_array(device, &lp->distances, distances, WHAT, error));
+    return device_upload(device, lp->distances, lp->space->distances,
+                         distances * sizeof *lp->distances, error);
+}
+
+static dcrf_status take(dcrf_backend_lp *lp, const struct dcrf_backend_model *model,
+                        dcrf_error *error) {
+    TRY(take_kernels(lp, model->groups, error));
+    if (model->cliques)
+        TRY(device_cliques_take(&lp->cliques, lp->device, lp->variables, lp->label_count,
+                                lp->stride, model->cliques, error));
+    TRY(take_memory(lp, error));
+    TRY(take_cuts(lp, error));
+    return device_upload(lp->device, lp->unary, model->unary,
+                         lp->variables * lp->stride * sizeof(float), error);
 }
 
 static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
                            const struct dcrf_backend_model *model,
                            const struct dcrf_dual_space *space, dcrf_error *error) {
-    const struct dcrf_backend_group *kernels = model->groups;
     *out = nullptr;
     if (model->labels > LP_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
@@ -155,9 +141,7 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     if (model->cliques && space->form != DCRF_CLIQUE_MIN)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP of cliques in the spread form is not on this device yet");
-    dcrf_status status = device_enter(device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
     dcrf_backend_lp *lp = static_cast<dcrf_backend_lp *>(calloc(1, sizeof(dcrf_backend_lp)));
     if (!lp)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
@@ -167,17 +151,7 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     lp->variables = model->variables;
     lp->label_count = model->labels;
     lp->stride = model->stride;
-    status = take_kernels(lp, kernels, error);
-    if (status == DCRF_OK && model->cliques)
-        status = device_cliques_take(&lp->cliques, device, lp->variables, lp->label_count,
-                                     lp->stride, model->cliques, error);
-    if (status == DCRF_OK)
-        status = take_memory(lp, error);
-    if (status == DCRF_OK)
-        status = take_cuts(lp, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, lp->unary, model->unary,
-                               lp->variables * lp->stride * sizeof(float), error);
+    const dcrf_status status = take(lp, model, error);
     if (status < 0) {
         lp_free(lp);
         return status;
@@ -196,72 +170,59 @@ static __global__ void fill_labelling(const uint16_t *labels, size_t variables, 
 }
 
 static dcrf_status write_labelling(dcrf_backend_lp *lp, const uint16_t *labels, dcrf_error *error) {
-    uint16_t *there = nullptr;
-    dcrf_status status = device_array(lp->device, &there, lp->variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(lp->device, there, labels, lp->variables * sizeof *labels, error);
-    if (status == DCRF_OK) {
-        fill_labelling<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
-            there, lp->variables, (uint32_t)lp->stride, lp->y);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    device_release(lp->device, there);
-    return status;
+    scratch<uint16_t> there(lp->device);
+    TRY(there.take(lp->variables, WHAT, error));
+    TRY(device_upload(lp->device, there, labels, lp->variables * sizeof *labels, error));
+    fill_labelling<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
+        there, lp->variables, (uint32_t)lp->stride, lp->y);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 dcrf_status lp_write_block(dcrf_backend_lp *lp, double *to, const double *block,
                            dcrf_error *error) {
-    const size_t bytes = lp->variables * lp->stride * sizeof *block;
-    return block ? device_upload(lp->device, to, block, bytes, error)
-                 : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
+    const size_t count = lp->variables * lp->stride;
+    return block ? device_upload(lp->device, to, block, count * sizeof *block, error)
+                 : device_clear(lp->device, to, count, WHAT, error);
 }
 
 static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
                             const float *metric, dcrf_error *error) {
+    dcrf_backend_device *device = lp->device;
     const struct lp_dual *average = &lp->dual[DCRF_BACKEND_AVERAGE];
+    const size_t n = lp->variables;
     lp->is_largest_known = lp->are_labels_known = false;
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = lp_write_block(lp, average->pairwise, nullptr, error);
-    if (status == DCRF_OK && average->clique)
-        status = lp_write_block(lp, average->clique, nullptr, error);
-    if (status == DCRF_OK && lp->cliques.count > 0)
-        status = device_upload(lp->device, lp->stiffness, lp->space->stiffness,
-                               lp->cliques.count * sizeof *lp->stiffness, error);
-    if (status == DCRF_OK && lp->group_sums)
-        status = device_upload(lp->device, lp->group_sums, lp->space->group_sums,
-                               lp->group_count * lp->variables * sizeof *lp->group_sums, error);
-    if (status == DCRF_OK)
-        status =
-            y ? device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error)
-              : write_labelling(lp, labels, error);
-    return status < 0 ? status
-                      : device_upload(lp->device, lp->metric, metric,
-                                      lp->variables * sizeof *metric, error);
+    TRY(device_enter(device, error));
+    TRY(lp_write_block(lp, average->pairwise, nullptr, error));
+    if (average->clique)
+        TRY(lp_write_block(lp, average->clique, nullptr, error));
+    if (lp->cliques.count > 0)
+        TRY(device_upload(device, lp->stiffness, lp->space->stiffness,
+                          lp->cliques.count * sizeof *lp->stiffness, error));
+    if (lp->group_sums)
+        TRY(device_upload(device, lp->group_sums, lp->space->group_sums,
+                          lp->group_count * n * sizeof *lp->group_sums, error));
+    TRY(y ? device_upload(device, lp->y, y, n * lp->stride * sizeof *y, error)
+          : write_labelling(lp, labels, error));
+    return device_upload(device, lp->metric, metric, n * sizeof *metric, error);
 }
 
 static dcrf_status lp_restart(dcrf_backend_lp *lp, dcrf_error *error) {
-    const dcrf_status status = device_enter(lp->device, error);
     lp->is_largest_known = false;
-    return status < 0
-               ? status
-               : check(cudaMemcpyAsync(lp->z, lp->y, lp->variables * lp->stride * sizeof *lp->z,
-                                       cudaMemcpyDeviceToDevice, lp->device->stream),
-                       WHAT, error);
+    TRY(device_enter(lp->device, error));
+    return check(cudaMemcpyAsync(lp->z, lp->y, lp->variables * lp->stride * sizeof *lp->z,
+                                 cudaMemcpyDeviceToDevice, lp->device->stream),
+                 WHAT, error);
 }
 
 static dcrf_status lp_read(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                            dcrf_error *error) {
-    const dcrf_status status = device_enter(lp->device, error);
-    return status < 0 ? status
-                      : device_download(lp->device, block, which == DCRF_BACKEND_Y ? lp->y : lp->z,
-                                        lp->variables * lp->stride * sizeof *block, error);
+    TRY(device_enter(lp->device, error));
+    return device_download(lp->device, block, which == DCRF_BACKEND_Y ? lp->y : lp->z,
+                           lp->variables * lp->stride * sizeof *block, error);
 }
 
 static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
-    const dcrf_status status = device_enter(lp->device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(lp->device, error));
     return lp->are_labels_known ? device_download(lp->device, labels, lp->labels,
                                                   lp->variables * sizeof *labels, error)
                                 : labels_download(lp->device, lp->y, lp->variables, lp->label_count,
@@ -282,32 +243,24 @@ static dcrf_status lp_read_best(dcrf_backend_lp *lp, double *pairwise, double *c
                                 dcrf_error *error) {
     const size_t bytes = lp->variables * lp->stride * sizeof *pairwise;
     const struct lp_dual *best = &lp->dual[DCRF_BACKEND_BEST];
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = device_download(lp->device, pairwise, best->pairwise, bytes, error);
-    return status == DCRF_OK && best->clique
-               ? device_download(lp->device, clique, best->clique, bytes, error)
-               : status;
+    TRY(device_enter(lp->device, error));
+    TRY(device_download(lp->device, pairwise, best->pairwise, bytes, error));
+    return best->clique ? device_download(lp->device, clique, best->clique, bytes, error) : DCRF_OK;
 }
 
 static dcrf_status lp_write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error) {
-    const dcrf_status status = device_enter(lp->device, error);
-    return status < 0 ? status
-                      : lp_write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
+    TRY(device_enter(lp->device, error));
+    return lp_write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
 }
 
-dcrf_status lp_read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
-                           dcrf_error *error) {
+dcrf_status lp_read_answer(dcrf_backend_lp *lp, struct lp_answer *answer, dcrf_error *error) {
     static_assert(sizeof *answer <= DEVICE_FEW * sizeof *lp->device->few, "few is enough");
-    if (status == DCRF_OK)
-        status = check(cudaMemcpyAsync(lp->device->few, lp->answer, sizeof *answer,
-                                       cudaMemcpyDeviceToHost, lp->device->stream),
-                       WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(lp->device->stream), WHAT, error);
-    if (status == DCRF_OK)
-        memcpy(answer, lp->device->few, sizeof *answer);
-    return status;
+    TRY(check(cudaMemcpyAsync(lp->device->few, lp->answer, sizeof *answer, cudaMemcpyDeviceToHost,
+                              lp->device->stream),
+              WHAT, error));
+    TRY(check(cudaStreamSynchronize(lp->device->stream), WHAT, error));
+    memcpy(answer, lp->device->few, sizeof *answer);
+    return DCRF_OK;
 }
 
 static double bound_of(const dcrf_backend_lp *lp, struct dcrf_roundings roundings,
@@ -324,46 +277,36 @@ static __global__ void fill_rows(const float *values, size_t variables, uint32_t
 
 /* v at the zero point of the min form: C_p / |p|. */
 static dcrf_status reset_cliques(dcrf_backend_lp *lp, double *v, dcrf_error *error) {
-    float *weights = nullptr;
-    dcrf_status status = device_array(lp->device, &weights, lp->variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(lp->device, weights, lp->space->clique_weight,
-                               lp->variables * sizeof *weights, error);
-    if (status == DCRF_OK) {
-        fill_rows<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
-            weights, lp->variables, (uint32_t)lp->stride, v);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    device_release(lp->device, weights);
-    return status;
+    scratch<float> weights(lp->device);
+    TRY(weights.take(lp->variables, WHAT, error));
+    TRY(device_upload(lp->device, weights, lp->space->clique_weight,
+                      lp->variables * sizeof *weights, error));
+    fill_rows<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
+        weights, lp->variables, (uint32_t)lp->stride, v);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 static dcrf_status lp_reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roundings,
                                  double *bound, dcrf_error *error) {
     const struct lp_dual *best = &lp->dual[DCRF_BACKEND_BEST];
     struct lp_answer answer;
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = lp_write_block(lp, best->pairwise, nullptr, error);
-    if (status == DCRF_OK && best->clique)
-        status = reset_cliques(lp, best->clique, error);
-    if (status == DCRF_OK)
-        status = lp_sum_lowest(lp, error);
-    status = lp_read_answer(lp, status, &answer, error);
-    if (status == DCRF_OK)
-        *bound = bound_of(lp, roundings, answer.bounds[0]);
-    return status;
+    TRY(device_enter(lp->device, error));
+    TRY(lp_write_block(lp, best->pairwise, nullptr, error));
+    if (best->clique)
+        TRY(reset_cliques(lp, best->clique, error));
+    TRY(lp_sum_lowest(lp, error));
+    TRY(lp_read_answer(lp, &answer, error));
+    *bound = bound_of(lp, roundings, answer.bounds[0]);
+    return DCRF_OK;
 }
 
 /* ---- the cliques of z ------------------------------------------------------------------------ */
 
 static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
     double *v = lp->dual[DCRF_BACKEND_CURRENT].clique;
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = lp_write_block(lp, v, nullptr, error); /* zero outside the cliques */
-    return status < 0 ? status
-                      : cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
+    TRY(device_enter(lp->device, error));
+    TRY(lp_write_block(lp, v, nullptr, error)); /* zero outside the cliques */
+    return cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
 }
 
 /* ---- the step ------------------------------------------------------------------------------- */
@@ -371,18 +314,13 @@ static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_err
 static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                               struct dcrf_backend_advanced *done, dcrf_error *error) {
     struct lp_answer answer;
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(lp->answer, 0, sizeof *lp->answer, lp->device->stream), WHAT,
-                       error);
-    if (status == DCRF_OK)
-        status = lp_improve(lp, how, error);
-    if (status == DCRF_OK)
-        status = lp_descend(lp, how, error);
-    status = lp_read_answer(lp, status, &answer, error);
-    lp->is_largest_known = lp->are_labels_known = status == DCRF_OK;
-    if (status < 0)
-        return status;
+    lp->is_largest_known = lp->are_labels_known = false;
+    TRY(device_enter(lp->device, error));
+    TRY(device_clear(lp->device, lp->answer, 1, WHAT, error));
+    TRY(lp_improve(lp, how, error));
+    TRY(lp_descend(lp, how, error));
+    TRY(lp_read_answer(lp, &answer, error));
+    lp->is_largest_known = lp->are_labels_known = true;
     memcpy(lp->largest, answer.largest, sizeof lp->largest);
     for (size_t i = 0; i < LP_MOST_LABELS; i++)
         lp->occurs[i] = answer.occurs[i];

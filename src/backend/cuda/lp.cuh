@@ -81,8 +81,7 @@ struct dcrf_backend_lp {
 /* Copy a block to the device; NULL: zeros. */
 dcrf_status lp_write_block(dcrf_backend_lp *lp, double *to, const double *block, dcrf_error *error);
 /* Download lp->answer after all enqueued work is done. */
-dcrf_status lp_read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
-                           dcrf_error *error);
+dcrf_status lp_read_answer(dcrf_backend_lp *lp, struct lp_answer *answer, dcrf_error *error);
 /* The method of the table. */
 dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                           double threshold, const struct dcrf_interrupt *interrupt,

@@ -62,23 +62,20 @@ dcrf_status lp_filter_by_bins(dcrf_backend_lp *lp, struct device_operator *op, s
                               size_t stride, dcrf_error *error) {
     const size_t n = lp->variables;
     cudaStream_t stream = lp->device->stream;
-    double *hats = nullptr;
-    dcrf_status status = device_array(lp->device, &hats, 2 * CHANNELS * n, WHAT, error);
+    scratch<double> hats(lp->device);
+    TRY(hats.take(2 * CHANNELS * n, WHAT, error));
     double *filtered = hats + CHANNELS * n;
-    for (size_t label = 0; label < labels && status == DCRF_OK; label++) {
+    for (size_t label = 0; label < labels; label++) {
         struct bins b = {lp->packed + label,        (uint32_t)stride,         n, lp->levels.table,
                          (uint32_t)lp->levels.bins, (uint32_t)lp->levels.row, 0, 0};
-        for (; b.first < b.count && status == DCRF_OK; b.first += b.channels) {
+        for (; b.first < b.count; b.first += b.channels) {
             b.channels = b.count - b.first < CHANNELS ? b.count - b.first : CHANNELS;
             fill_hats<<<blocks_for(n), THREADS, 0, stream>>>(b, hats);
-            status = op->apply_double_on_device(op, hats, filtered, b.channels, error);
-            if (status == DCRF_OK) {
-                add_flows<<<blocks_for(n), THREADS, 0, stream>>>(b, filtered, (uint32_t)labels,
-                                                                 lp->precise + label);
-                status = check(cudaGetLastError(), WHAT, error);
-            }
+            TRY(op->apply_double_on_device(op, hats, filtered, b.channels, error));
+            add_flows<<<blocks_for(n), THREADS, 0, stream>>>(b, filtered, (uint32_t)labels,
+                                                             lp->precise + label);
+            TRY(check(cudaGetLastError(), WHAT, error));
         }
     }
-    device_release(lp->device, hats);
-    return status;
+    return DCRF_OK;
 }

@@ -41,42 +41,34 @@ static __global__ void find_ranges(const float *columns, size_t floats, uint32_t
 
 static dcrf_status begin_ranges(dcrf_backend_lp *lp, dcrf_error *error) {
     cudaStream_t stream = lp->device->stream;
-    const dcrf_status status =
-        check(cudaMemsetAsync(lp->ranges->smallest, 0xff, sizeof lp->ranges->smallest, stream),
-              WHAT, error);
-    return status < 0
-               ? status
-               : check(cudaMemsetAsync(lp->ranges->largest, 0, sizeof lp->ranges->largest, stream),
-                       WHAT, error);
+    TRY(check(cudaMemsetAsync(lp->ranges->smallest, 0xff, sizeof lp->ranges->smallest, stream),
+              WHAT, error));
+    return check(cudaMemsetAsync(lp->ranges->largest, 0, sizeof lp->ranges->largest, stream), WHAT,
+                 error);
 }
 
 static dcrf_status read_ranges(dcrf_backend_lp *lp, struct lp_ranges *ranges, dcrf_error *error) {
     static_assert(sizeof *ranges <= DEVICE_FEW * sizeof *lp->device->few, "few is enough");
     cudaStream_t stream = lp->device->stream;
-    dcrf_status status = check(cudaMemcpyAsync(lp->device->few, lp->ranges, sizeof *ranges,
-                                               cudaMemcpyDeviceToHost, stream),
-                               WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(stream), WHAT, error);
-    if (status == DCRF_OK)
-        memcpy(ranges, lp->device->few, sizeof *ranges);
-    return status;
+    TRY(check(cudaMemcpyAsync(lp->device->few, lp->ranges, sizeof *ranges, cudaMemcpyDeviceToHost,
+                              stream),
+              WHAT, error));
+    TRY(check(cudaStreamSynchronize(stream), WHAT, error));
+    memcpy(ranges, lp->device->few, sizeof *ranges);
+    return DCRF_OK;
 }
 
 dcrf_status lp_find_columns(dcrf_backend_lp *lp, const struct lp_group *group,
                             struct lp_ranges *ranges, dcrf_error *error) {
     const size_t stride = padded_channels(group->cuts.count), turns = 512 / stride;
     const unsigned blocks = (unsigned)(stride * (turns > 0 ? turns : 1));
-    dcrf_status status = begin_ranges(lp, error);
-    if (status == DCRF_OK)
-        status = cuts_columns(&group->cuts, lp->device, lp->variables, lp->z, lp->stride,
-                              lp->columns, stride, error);
-    if (status < 0)
-        return status;
+    TRY(begin_ranges(lp, error));
+    TRY(cuts_columns(&group->cuts, lp->device, lp->variables, lp->z, lp->stride, lp->columns,
+                     stride, error));
     find_ranges<<<blocks, THREADS, 0, lp->device->stream>>>(
         lp->columns, lp->variables * stride, (uint32_t)stride, group->cuts.count, lp->ranges);
-    status = check(cudaGetLastError(), WHAT, error);
-    return status < 0 ? status : read_ranges(lp, ranges, error);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return read_ranges(lp, ranges, error);
 }
 
 /* ---- the metric ----------------------------------------------------------------------------- */

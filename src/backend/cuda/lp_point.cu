@@ -23,10 +23,11 @@ struct columns {
 
 static dcrf_status find_largest(dcrf_backend_lp *lp, dcrf_error *error) {
     struct lp_answer answer;
-    const dcrf_status status = lp_read_answer(lp, lp_find_largest(lp, error), &answer, error);
+    TRY(lp_find_largest(lp, error));
+    TRY(lp_read_answer(lp, &answer, error));
     memcpy(lp->largest, answer.largest, sizeof lp->largest);
-    lp->is_largest_known = status == DCRF_OK;
-    return status;
+    lp->is_largest_known = true;
+    return DCRF_OK;
 }
 
 static float float_of(uint32_t bits) {
@@ -40,35 +41,36 @@ static float float_of(uint32_t bits) {
 static dcrf_status find_spread(dcrf_backend_lp *lp, const struct lp_group *group,
                                struct columns *columns, double *spread, dcrf_error *error) {
     struct lp_ranges ranges;
-    dcrf_status status = DCRF_OK;
-    if (group->cuts.labels > 0) {
+    const bool are_cuts = group->cuts.labels > 0;
+    if (are_cuts) {
         *columns = {lp->columns, group->cuts.count, padded_channels(group->cuts.count)};
-        status = lp_find_columns(lp, group, &ranges, error);
+        TRY(lp_find_columns(lp, group, &ranges, error));
     } else {
         *columns = {lp->z, lp->label_count, lp->stride};
-        status = lp->is_largest_known ? DCRF_OK : find_largest(lp, error);
+        if (!lp->is_largest_known)
+            TRY(find_largest(lp, error));
     }
-    for (size_t c = 0; c < columns->count && status == DCRF_OK; c++)
-        spread[c] = group->cuts.labels > 0
+    for (size_t c = 0; c < columns->count; c++)
+        spread[c] = are_cuts
                         ? (double)float_of(ranges.largest[c]) - (double)float_of(ranges.smallest[c])
                         : (double)lp->largest[c];
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status find_alive(dcrf_backend_lp *lp, const struct lp_group *group, double threshold,
                               struct columns *columns, struct alive_columns *alive,
                               dcrf_error *error) {
     double spread[LP_MOST_LABELS];
-    const dcrf_status status = find_spread(lp, group, columns, spread, error);
+    TRY(find_spread(lp, group, columns, spread, error));
     alive->count = 0;
-    for (size_t c = 0; c < columns->count && status == DCRF_OK; c++)
+    for (size_t c = 0; c < columns->count; c++)
         if (spread[c] > threshold)
             alive->column[alive->count++] = (uint16_t)c;
     for (size_t c = 0; c < columns->count; c++)
         alive->place[c] = (uint16_t)alive->count;
     for (uint32_t k = 0; k < alive->count; k++)
         alive->place[alive->column[k]] = (uint16_t)k;
-    return status;
+    return DCRF_OK;
 }
 
 static __global__ void pack(const float *columns, uint32_t stride, size_t variables,
@@ -214,13 +216,11 @@ static dcrf_status filter_two(struct point *p, dcrf_error *error) {
     const struct messages<float> from = {
         lp->filtered[0], lp->filtered[1], lp->weights[m], lp->weights[m + 1], (uint32_t)p->stride
     };
-    dcrf_status status = device_beside(
-        lp->device, [&] { return filter(p, lp->operators[m], lp->filtered[0], error); }, error);
-    if (status == DCRF_OK)
-        status = filter(p, lp->operators[m + 1], lp->filtered[1], error);
-    if (status == DCRF_OK)
-        status = device_join(lp->device, error);
-    return status < 0 ? status : take_messages(p, from, error);
+    TRY(device_beside(
+        lp->device, [&] { return filter(p, lp->operators[m], lp->filtered[0], error); }, error));
+    TRY(filter(p, lp->operators[m + 1], lp->filtered[1], error));
+    TRY(device_join(lp->device, error));
+    return take_messages(p, from, error);
 }
 
 /* A line fills the device, so it runs alone. */
@@ -229,55 +229,53 @@ static dcrf_status find_in_float(struct point *p, dcrf_error *error) {
     const size_t first = p->group->first, end = first + p->group->count;
     const bool has_two = p->group->count > 1 && !lp->operators[first]->line_on_device &&
                          !lp->operators[first + 1]->line_on_device;
-    dcrf_status status = DCRF_OK;
-    for (size_t m = first; m < end && status == DCRF_OK; m++)
+    for (size_t m = first; m < end; m++)
         if (!lp->operators[m]->line_on_device)
-            status = need_levels(lp, p->shape, error);
-    if (status == DCRF_OK && has_two)
-        status = filter_two(p, error);
-    for (size_t m = has_two ? first + 2 : first; m < end && status == DCRF_OK; m++) {
+            TRY(need_levels(lp, p->shape, error));
+    if (has_two)
+        TRY(filter_two(p, error));
+    for (size_t m = has_two ? first + 2 : first; m < end; m++) {
         const struct messages<float> from = {
             lp->filtered[0], nullptr, lp->weights[m], 0, (uint32_t)p->stride
         };
-        status = filter(p, lp->operators[m], lp->filtered[0], error);
-        if (status == DCRF_OK)
-            status = take_messages(p, from, error);
+        TRY(filter(p, lp->operators[m], lp->filtered[0], error));
+        TRY(take_messages(p, from, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status find_in_double(struct point *p, dcrf_error *error) {
     dcrf_backend_lp *lp = p->lp;
-    dcrf_status status = DCRF_OK;
     if (!lp->precise)
-        status =
-            device_array(lp->device, &lp->precise, lp->variables * lp->columns_stride, WHAT, error);
-    for (size_t k = 0; k < p->group->count && status == DCRF_OK; k++) {
+        TRY(device_array(lp->device, &lp->precise, lp->variables * lp->columns_stride, WHAT,
+                         error));
+    for (size_t k = 0; k < p->group->count; k++) {
         struct device_operator *op = lp->operators[p->group->first + k];
         struct dcrf_line line = {};
         line.epsilon = p->shape->epsilon;
         line.y = lp->packed;
         line.channels = p->alive.count;
         line.stride = p->stride;
-        if (op->line_double_on_device)
-            status = op->line_double_on_device(op, &line, lp->precise, error);
-        else if ((status = need_levels(lp, p->shape, error)) == DCRF_OK)
-            status = lp_filter_by_bins(lp, op, p->alive.count, p->stride, error);
+        if (op->line_double_on_device) {
+            TRY(op->line_double_on_device(op, &line, lp->precise, error));
+        } else {
+            TRY(need_levels(lp, p->shape, error));
+            TRY(lp_filter_by_bins(lp, op, p->alive.count, p->stride, error));
+        }
         const struct messages<double> from = {
             lp->precise, nullptr, lp->weights[p->group->first + k], 0, p->alive.count
         };
-        if (status == DCRF_OK)
-            status = take_messages(p, from, error);
+        TRY(take_messages(p, from, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status add_group(struct point *p, double threshold, dcrf_error *error) {
     const dcrf_backend_lp *lp = p->lp;
     struct columns columns;
-    const dcrf_status status = find_alive(p->lp, p->group, threshold, &columns, &p->alive, error);
-    if (status < 0 || p->alive.count == 0)
-        return status;
+    TRY(find_alive(p->lp, p->group, threshold, &columns, &p->alive, error));
+    if (p->alive.count == 0)
+        return DCRF_OK;
     p->stride = padded_channels(p->alive.count);
     pack<<<blocks_for(lp->variables * p->stride), THREADS, 0, lp->device->stream>>>(
         columns.values, (uint32_t)columns.stride, lp->variables, (uint32_t)p->stride, p->alive,
@@ -290,12 +288,11 @@ dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *sha
                           dcrf_error *error) {
     struct point p = {lp, shape, nullptr, {}, 0, true};
     (void)interrupt; /* too short to interrupt */
-    dcrf_status status = device_enter(lp->device, error);
-    for (size_t g = 0; g < lp->group_count && status == DCRF_OK; g++) {
+    TRY(device_enter(lp->device, error));
+    for (size_t g = 0; g < lp->group_count; g++) {
         p.group = &lp->groups[g];
-        status = add_group(&p, threshold, error);
+        TRY(add_group(&p, threshold, error));
     }
-    return status == DCRF_OK && p.is_first
-               ? lp_write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error)
-               : status;
+    return p.is_first ? lp_write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error)
+                      : DCRF_OK;
 }

@@ -55,10 +55,8 @@ static __global__ void find_largest(const float *z, size_t floats, uint32_t stri
 
 dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error) {
     cudaStream_t stream = lp->device->stream;
-    const dcrf_status status = check(
-        cudaMemsetAsync(lp->answer->largest, 0, sizeof lp->answer->largest, stream), WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(check(cudaMemsetAsync(lp->answer->largest, 0, sizeof lp->answer->largest, stream), WHAT,
+              error));
     find_largest<<<blocks_of_columns(lp), THREADS, 0, stream>>>(
         lp->z, lp->variables * lp->stride, (uint32_t)lp->stride, (uint32_t)lp->label_count,
         lp->answer->largest);
@@ -251,32 +249,23 @@ static __global__ void find_difference(size_t floats, const float *y, const floa
 }
 
 static dcrf_status take_inner(dcrf_backend_lp *lp, dcrf_error *error) {
-    const size_t floats = lp->variables * lp->stride;
     if (lp->inner)
-        return DCRF_OK;
-    const dcrf_status status = device_array(lp->device, &lp->inner, floats, WHAT, error);
-    return status < 0 ? status /* the padding of rows is also read */
-                      : check(cudaMemsetAsync(lp->inner, 0, floats * sizeof *lp->inner,
-                                              lp->device->stream),
-                              WHAT, error);
+        return DCRF_OK; /* the padding of rows is also read */
+    return device_zeros(lp->device, &lp->inner, lp->variables * lp->stride, WHAT, error);
 }
 
 static dcrf_status filter_difference(dcrf_backend_lp *lp, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
     if (lp->kernel_count == 0)
-        status =
-            check(cudaMemsetAsync(lp->filtered[0], 0, lp->variables * lp->stride * sizeof(float),
-                                  lp->device->stream),
-                  WHAT, error);
-    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++) {
+        TRY(device_clear(lp->device, lp->filtered[0], lp->variables * lp->stride, WHAT, error));
+    for (size_t m = 0; m < lp->kernel_count; m++) {
         const struct dcrf_application application = {
             DCRF_SYMMETRIC,        lp->packed, lp->filtered[0], lp->label_count, lp->stride,
             (float)lp->weights[m], m > 0};
-        status = lp->operators[m]->apply_on_device(lp->operators[m], &application, error);
+        TRY(lp->operators[m]->apply_on_device(lp->operators[m], &application, error));
     }
-    return status == DCRF_OK && lp->cliques.count > 0
+    return lp->cliques.count > 0
                ? cliques_add_means(&lp->cliques, lp->stiffness, lp->packed, lp->filtered[0], error)
-               : status;
+               : DCRF_OK;
 }
 
 static dcrf_status step_inside(dcrf_backend_lp *lp, float epsilon, bool is_first,
@@ -285,9 +274,7 @@ static dcrf_status step_inside(dcrf_backend_lp *lp, float epsilon, bool is_first
     cudaStream_t stream = lp->device->stream;
     find_difference<<<blocks_for(floats), THREADS, 0, stream>>>(
         floats, lp->y, is_first ? lp->y : lp->inner, lp->z, &lp->answer->beta, lp->packed);
-    const dcrf_status status = filter_difference(lp, error);
-    if (status < 0)
-        return status;
+    TRY(filter_difference(lp, error));
     const struct inner_step p = {lp->z,
                                  lp->previous,
                                  lp->y,
@@ -341,14 +328,12 @@ dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *h
     float *const swap = lp->previous;
     lp->previous = lp->y;
     lp->y = swap;
-    dcrf_status status = lp->space->is_potts ? project(lp, how->epsilon, error)
-                                             : lp_step_cuts(lp, how->epsilon, error);
-    if (status == DCRF_OK && how->inner_steps > 0)
-        status = take_inner(lp, error);
-    for (size_t k = 0; k < how->inner_steps && status == DCRF_OK; k++)
-        status = step_inside(lp, (float)how->epsilon, k == 0, error);
-    if (status < 0)
-        return status;
+    TRY(lp->space->is_potts ? project(lp, how->epsilon, error)
+                            : lp_step_cuts(lp, how->epsilon, error));
+    if (how->inner_steps > 0)
+        TRY(take_inner(lp, error));
+    for (size_t k = 0; k < how->inner_steps; k++)
+        TRY(step_inside(lp, (float)how->epsilon, k == 0, error));
     const struct extrapolation e = {lp->y, lp->previous,       how->beta, &lp->answer->uphill,
                                     lp->z, lp->answer->largest};
     extrapolate<<<blocks_of_columns(lp), THREADS, 0, lp->device->stream>>>(lp_rows_of(lp), e);

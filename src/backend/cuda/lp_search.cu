@@ -220,8 +220,6 @@ static dcrf_status improve(dcrf_backend_lp *lp, const struct dcrf_backend_advanc
 
 dcrf_status lp_improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                        dcrf_error *error) {
-    dcrf_status status = improve(lp, how, 0, error);
-    if (status == DCRF_OK && how->has_average)
-        status = improve(lp, how, 1, error);
-    return status;
+    TRY(improve(lp, how, 0, error));
+    return how->has_average ? improve(lp, how, 1, error) : DCRF_OK;
 }

@@ -243,25 +243,13 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     struct mean_field *mf = &it->mean_field;
     mf->blocks = blocks_for(it->variables * lanes_for(it->stride));
     mf->how = {-1, -1}; /* nothing uploaded yet */
-    dcrf_status status = device_array(device, &mf->blocks_done, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
-                       WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->how_there, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error);
-    if (status == DCRF_OK && it->cliques.count > 0)
-        status = device_array(device, &mf->extra, it->variables * it->stride, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->sums, DCRF_BACKEND_UPDATE_SUMS, WHAT, error);
-    if (status == DCRF_OK) /* the clique cost stays zero without cliques */
-        status = check(
-            cudaMemsetAsync(mf->sums, 0, DCRF_BACKEND_UPDATE_SUMS * sizeof(double), device->stream),
-            WHAT, error);
-    if (status < 0)
-        mean_field_release(it);
-    return status;
+    TRY(device_zeros(device, &mf->blocks_done, 1, WHAT, error));
+    TRY(device_array(device, &mf->how_there, 1, WHAT, error));
+    TRY(device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error));
+    if (it->cliques.count > 0)
+        TRY(device_array(device, &mf->extra, it->variables * it->stride, WHAT, error));
+    /* The clique cost stays zero without cliques. */
+    return device_zeros(device, &mf->sums, DCRF_BACKEND_UPDATE_SUMS, WHAT, error);
 }
 
 /* Upload the update parameters for the launches, if they changed. */
@@ -275,8 +263,13 @@ static dcrf_status tell_how(dcrf_backend_iterate *it, const struct dcrf_backend_
 }
 
 static dcrf_status prepare(dcrf_backend_iterate *it, dcrf_error *error) {
-    const dcrf_status status = device_enter(it->device, error);
-    return status == DCRF_OK && !it->mean_field.sums ? take_memory(it, error) : status;
+    TRY(device_enter(it->device, error));
+    if (it->mean_field.sums)
+        return DCRF_OK;
+    const dcrf_status status = take_memory(it, error);
+    if (status < 0)
+        mean_field_release(it);
+    return status;
 }
 
 static double entropy_of(const float *q, size_t floats) {
@@ -292,42 +285,37 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
     const size_t floats = it->variables * it->stride;
     double sums[DCRF_BACKEND_UPDATE_SUMS];
     const struct dcrf_backend_update how = {0, coldness};
-    dcrf_status status = prepare(it, error);
-    if (status < 0)
-        return status;
+    TRY(prepare(it, error));
     it->mean_field.has_logits = false;
     if (q) {
         if (entropy)
             *entropy = entropy_of(q, floats);
         return device_upload(it->device, it->y, q, floats * sizeof *q, error);
     }
-    status = tell_how(it, &how, error);
-    if (status < 0)
-        return status;
+    TRY(tell_how(it, &how, error));
     launch_update(it, nullptr, false, entropy != nullptr);
     if (!entropy)
         return check(cudaGetLastError(), WHAT, error);
-    status = send_sums(it, error);
-    if (status == DCRF_OK)
-        status = read_sums(it, sums, error);
-    *entropy = status == DCRF_OK ? sums[DCRF_SOFTMAX_ENTROPY] : 0;
-    return status;
+    *entropy = 0;
+    TRY(send_sums(it, error));
+    TRY(read_sums(it, sums, error));
+    *entropy = sums[DCRF_SOFTMAX_ENTROPY];
+    return DCRF_OK;
 }
 
 /* The logits of q, when damping first needs them. */
 static dcrf_status prepare_damping(dcrf_backend_iterate *it, dcrf_error *error) {
     struct mean_field *mf = &it->mean_field;
     const size_t floats = it->variables * it->stride;
-    dcrf_status status = DCRF_OK;
     if (!mf->logits)
-        status = device_array(it->device, &mf->logits, floats, WHAT, error);
-    if (status == DCRF_OK && !mf->has_logits) {
-        recover_logits<<<blocks_for(floats), THREADS, 0, it->device->stream>>>(it->y, floats,
-                                                                               mf->logits);
-        status = check(cudaGetLastError(), WHAT, error);
-        mf->has_logits = status == DCRF_OK;
-    }
-    return status;
+        TRY(device_array(it->device, &mf->logits, floats, WHAT, error));
+    if (mf->has_logits)
+        return DCRF_OK;
+    recover_logits<<<blocks_for(floats), THREADS, 0, it->device->stream>>>(it->y, floats,
+                                                                           mf->logits);
+    TRY(check(cudaGetLastError(), WHAT, error));
+    mf->has_logits = true;
+    return DCRF_OK;
 }
 
 dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,

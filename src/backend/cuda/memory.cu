@@ -144,10 +144,8 @@ dcrf_status device_download_each(dcrf_backend_device *device, const struct downl
     for (size_t k = 0; k < count; k++) {
         const struct download *array = &arrays[k];
         if (is_pinned(array->to, array->bytes)) {
-            const dcrf_status status = copy_directly(device, array->to, array->from, array->bytes,
-                                                     cudaMemcpyDeviceToHost, error);
-            if (status < 0)
-                return status;
+            TRY(copy_directly(device, array->to, array->from, array->bytes, cudaMemcpyDeviceToHost,
+                              error));
             continue;
         }
         for (size_t done = 0; done < array->bytes; done += STAGE_BYTES)

@@ -28,19 +28,11 @@ static bool is_potts(const struct message_kernels *kernels) {
 
 static dcrf_status take_messages(struct message_kernels *kernels, dcrf_error *error) {
     const size_t floats = kernels->variables * kernels->stride;
-    dcrf_status status = DCRF_OK;
-    for (size_t k = 0; k < 2 && status == DCRF_OK; k++) {
-        if (k > 0 && is_potts(kernels) && kernels->groups[0].count < 2)
-            break;
-        float **message = &kernels->messages[k];
-        status = device_array(kernels->device, message, floats, WHAT, error);
-        /* Filters do not write the padding of rows, but some read whole rows. */
-        if (status == DCRF_OK)
-            status =
-                check(cudaMemsetAsync(*message, 0, floats * sizeof(float), kernels->device->stream),
-                      WHAT, error);
-    }
-    return status;
+    const bool is_one = is_potts(kernels) && kernels->groups[0].count < 2;
+    /* Filters do not write the padding of rows, but some read whole rows. */
+    for (size_t k = 0; k < (is_one ? 1 : 2); k++)
+        TRY(device_zeros(kernels->device, &kernels->messages[k], floats, WHAT, error));
+    return DCRF_OK;
 }
 
 /* The matrix of a group, with rows of the model's stride. */
@@ -50,10 +42,7 @@ static dcrf_status take_compatibility(struct message_kernels *kernels, struct me
     std::vector<float> rows(labels * stride, 0);
     for (size_t i = 0; i < labels * labels; i++)
         rows[i / labels * stride + i % labels] = values[i];
-    const dcrf_status status = device_array(kernels->device, &group->mu, rows.size(), WHAT, error);
-    return status < 0 ? status
-                      : device_upload(kernels->device, group->mu, rows.data(),
-                                      rows.size() * sizeof(float), error);
+    return device_copy<float>(kernels->device, &group->mu, rows.data(), rows.size(), WHAT, error);
 }
 
 /* Group g, with the operators from `first` on. */
@@ -76,44 +65,40 @@ static dcrf_status take_group(struct message_kernels *kernels, size_t g, size_t 
 
 static dcrf_status take_diagonal(const struct message_kernels *kernels, struct message_group *group,
                                  const float *given, bool is_adopted, dcrf_error *error) {
-    const size_t count = kernels->variables;
-    dcrf_status status = DCRF_OK;
-    if (!given)
-        return DCRF_OK;
-    if (!is_adopted)
-        status = device_array(kernels->device, &group->own_diagonal, count, WHAT, error);
-    if (status == DCRF_OK && !is_adopted)
-        status = device_upload(kernels->device, group->own_diagonal, given, count * sizeof(float),
-                               error);
+    if (given && !is_adopted)
+        TRY(device_copy(kernels->device, &group->own_diagonal, given, kernels->variables, WHAT,
+                        error));
     group->diagonal = is_adopted ? given : group->own_diagonal;
-    return status;
+    return DCRF_OK;
 }
 
-dcrf_status message_kernels_take(struct message_kernels *kernels, dcrf_backend_device *device,
-                                 const struct dcrf_backend_model *model, bool are_adopted,
-                                 dcrf_error *error) {
+static dcrf_status take(struct message_kernels *kernels, const struct dcrf_backend_model *model,
+                        bool are_adopted, dcrf_error *error) {
     size_t count = 0, first = 0;
     for (size_t g = 0; g < model->group_count; g++)
         count += model->groups[g].kernel_count;
-    *kernels = {device, model->variables, model->labels, model->stride, model->group_count};
-    device_hold(device);
     kernels->groups =
         static_cast<struct message_group *>(calloc(model->group_count, sizeof *kernels->groups));
     kernels->operators =
         static_cast<struct device_operator **>(calloc(count + 1, sizeof *kernels->operators));
     kernels->weights = static_cast<float *>(calloc(count + 1, sizeof *kernels->weights));
-    dcrf_status status = DCRF_OK;
     if (!kernels->groups || !kernels->operators || !kernels->weights)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t g = 0; g < model->group_count && status == DCRF_OK; g++) {
-        status = take_group(kernels, g, first, &model->groups[g], error);
-        if (status == DCRF_OK)
-            status = take_diagonal(kernels, &kernels->groups[g], model->groups[g].diagonal,
-                                   are_adopted, error);
-        first += model->groups[g].kernel_count;
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    for (size_t g = 0; g < model->group_count; g++) {
+        const struct dcrf_backend_group *given = &model->groups[g];
+        TRY(take_group(kernels, g, first, given, error));
+        TRY(take_diagonal(kernels, &kernels->groups[g], given->diagonal, are_adopted, error));
+        first += given->kernel_count;
     }
-    if (status == DCRF_OK)
-        status = take_messages(kernels, error);
+    return take_messages(kernels, error);
+}
+
+dcrf_status message_kernels_take(struct message_kernels *kernels, dcrf_backend_device *device,
+                                 const struct dcrf_backend_model *model, bool are_adopted,
+                                 dcrf_error *error) {
+    *kernels = {device, model->variables, model->labels, model->stride, model->group_count};
+    device_hold(device);
+    const dcrf_status status = take(kernels, model, are_adopted, error);
     if (status < 0)
         message_kernels_release(kernels);
     return status;
@@ -202,9 +187,8 @@ static dcrf_status send_group(const struct message_kernels *kernels,
                               dcrf_error *error) {
     const struct dcrf_application application = {
         DCRF_SYMMETRIC, in, kernels->messages[1], kernels->labels, kernels->stride, 1, false};
-    const dcrf_status status =
-        filter(kernels, group->first, group->first + group->count, application, error);
-    return status < 0 ? status : add_group(kernels, group, in, is_first, error);
+    TRY(filter(kernels, group->first, group->first + group->count, application, error));
+    return add_group(kernels, group, in, is_first, error);
 }
 
 dcrf_status field_send(const struct message_kernels *kernels, const float *in,
@@ -215,12 +199,11 @@ dcrf_status field_send(const struct message_kernels *kernels, const float *in,
         field->diagonal = kernels->groups[0].diagonal;
         return messages_send(kernels, in, kernels->labels, kernels->stride, error);
     }
-    dcrf_status status = DCRF_OK;
     bool is_first = true;
-    for (size_t g = 0; g < kernels->group_count && status == DCRF_OK; g++)
+    for (size_t g = 0; g < kernels->group_count; g++)
         if (kernels->groups[g].count > 0) {
-            status = send_group(kernels, &kernels->groups[g], in, is_first, error);
+            TRY(send_group(kernels, &kernels->groups[g], in, is_first, error));
             is_first = false;
         }
-    return status;
+    return DCRF_OK;
 }

@@ -79,18 +79,25 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
     TRY(device_array(device, &moves->partial,
                      blocks_for(n * LANES) + blocks_for(moves->cliques.count * SUMS_WARP), WHAT,
                      error));
-    TRY(device_array(device, &moves->blocks_done, 1, WHAT, error));
-    TRY(check(cudaMemsetAsync(moves->blocks_done, 0, sizeof *moves->blocks_done, device->stream),
-              WHAT, error));
-    TRY(device_array(device, &moves->answer, 1, WHAT, error));
-    /* it is always downloaded whole */
-    TRY(check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, device->stream), WHAT,
-              error));
+    TRY(device_zeros(device, &moves->blocks_done, 1, WHAT, error));
+    TRY(device_zeros(device, &moves->answer, 1, WHAT, error)); /* always downloaded whole */
     if (moves->cliques.count > 0)
         TRY(device_array(device, &moves->states, moves->cliques.count, WHAT, error));
     TRY(device_array(device, &moves->best, 1, WHAT, error));
     const bool is_potts = moves->kernels.groups[0].is_potts;
     return is_potts && moves->labels <= MOST_CLASSES ? take_tables(moves, error) : DCRF_OK;
+}
+
+static dcrf_status take(dcrf_backend_moves *moves, const struct dcrf_backend_model *model,
+                        dcrf_error *error) {
+    dcrf_backend_device *device = moves->device;
+    TRY(message_kernels_take(&moves->kernels, device, model, false, error));
+    if (model->cliques)
+        TRY(device_cliques_take(&moves->cliques, device, model->variables, model->labels,
+                                model->stride, model->cliques, error));
+    TRY(take_memory(moves, error));
+    return device_upload(device, moves->unary, model->unary,
+                         model->variables * model->stride * sizeof(float), error);
 }
 
 static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *device,
@@ -99,9 +106,7 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     if (model->labels > MOVES_MOST_LABELS || model->variables > UINT32_MAX)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "moves with more than %d labels are not on this device yet", MOVES_MOST_LABELS);
-    dcrf_status status = device_enter(device, error);
-    if (status < 0)
-        return status;
+    TRY(device_enter(device, error));
     dcrf_backend_moves *moves =
         static_cast<dcrf_backend_moves *>(calloc(1, sizeof(dcrf_backend_moves)));
     if (!moves)
@@ -113,15 +118,7 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     moves->stride = model->stride;
     moves->same_label_factor = model->same_label_factor;
     moves->all_factor = model->all_factor;
-    status = message_kernels_take(&moves->kernels, device, model, false, error);
-    if (status == DCRF_OK && model->cliques)
-        status = device_cliques_take(&moves->cliques, device, model->variables, model->labels,
-                                     model->stride, model->cliques, error);
-    if (status == DCRF_OK)
-        status = take_memory(moves, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, moves->unary, model->unary,
-                               model->variables * model->stride * sizeof(float), error);
+    const dcrf_status status = take(moves, model, error);
     if (status < 0) {
         moves_free(moves);
         return status;

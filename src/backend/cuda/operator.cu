@@ -193,37 +193,26 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
         view.stride[axis] = step;
         step *= (ptrdiff_t)features->grid.size[axis];
     }
-    struct views_there there;
-    unsigned *has_wrong = nullptr;
+    struct views_there there(device);
+    scratch<float> made(device);
+    scratch<unsigned> has_wrong(device);
     *rows = nullptr;
-    dcrf_status status = device_array(device, rows, floats + zeros, what, error);
-    if (status == DCRF_OK && zeros > 0)
-        status = check(cudaMemsetAsync(*rows + floats, 0, zeros * sizeof **rows, device->stream),
-                       what, error);
-    if (status == DCRF_OK && features->channels > 0)
-        status = views_upload(device, features->given ? features->given : &view, features->pictures,
-                              &features->grid, true, &there, what, error);
+    TRY(made.take(floats + zeros, what, error));
+    if (zeros > 0)
+        TRY(device_clear(device, made + floats, zeros, what, error));
+    if (features->channels > 0)
+        TRY(views_upload(&there, features->given ? features->given : &view, features->pictures,
+                         &features->grid, true, what, error));
     layout.views = there.views;
-    if (status == DCRF_OK && features->given) {
-        status = device_array(device, &has_wrong, 1, what, error);
-        if (status == DCRF_OK)
-            status = check(cudaMemsetAsync(has_wrong, 0, sizeof *has_wrong, device->stream), what,
-                           error);
-    }
-    if (status == DCRF_OK) {
-        make_rows<<<blocks_for(features->variables), THREADS, 0, device->stream>>>(layout, *rows,
-                                                                                   has_wrong);
-        status = check(cudaGetLastError(), what, error);
-    }
-    if (status == DCRF_OK && has_wrong)
-        status = check_rows(device, has_wrong, error);
-    views_release(device, &there);
-    device_release(device, has_wrong);
-    if (status < 0) {
-        device_release(device, *rows);
-        *rows = nullptr;
-    }
-    return status;
+    if (features->given)
+        TRY(has_wrong.zeros(1, what, error));
+    make_rows<<<blocks_for(features->variables), THREADS, 0, device->stream>>>(layout, made,
+                                                                               has_wrong);
+    TRY(check(cudaGetLastError(), what, error));
+    if (features->given)
+        TRY(check_rows(device, has_wrong, error));
+    *rows = made.keep();
+    return DCRF_OK;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

@@ -80,9 +80,11 @@ static __global__ void make_histograms(const uint8_t *bin, const float *fraction
 
 /* The memory for filtering a group: one allocation, divided up. */
 struct pieces {
-    float *memory; /* histograms, first because they are read as float4 */
+    scratch<float> memory; /* histograms, first because they are read as float4 */
     float *fraction, *out;
     uint8_t *bin;
+    explicit pieces(dcrf_backend_device *device) : memory(device) {
+    }
 };
 
 static size_t channels_together(size_t variables, size_t channels, size_t row) {
@@ -98,10 +100,7 @@ static size_t channels_together(size_t variables, size_t channels, size_t row) {
 static dcrf_status pieces_take(struct pieces *p, const struct device_operator *op, size_t channels,
                                size_t row, dcrf_error *error) {
     const size_t values = op->base.variables * channels;
-    const dcrf_status status = device_array(
-        op->device, &p->memory, values * row + 2 * values + values / 4 + 1, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(p->memory.take(values * row + 2 * values + values / 4 + 1, WHAT, error));
     p->fraction = p->memory + values * row;
     p->out = p->fraction + values;
     p->bin = reinterpret_cast<uint8_t *>(p->out + values);
@@ -118,8 +117,8 @@ static dcrf_status filter_group(const struct pieces *p, struct device_operator *
     const struct ordered_group group = {n,      channels,  levels->bins,  levels->row,
                                         p->bin, fraction,  levels->table, p->memory,
                                         out,    out_stride};
-    const dcrf_status status = op->ordered_on_device(op, &group, error);
-    return status < 0 ? status : check(cudaGetLastError(), WHAT, error);
+    TRY(op->ordered_on_device(op, &group, error));
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 dcrf_status ordered_filter(struct device_operator *op, const struct ordered_levels *levels,
@@ -127,17 +126,16 @@ dcrf_status ordered_filter(struct device_operator *op, const struct ordered_leve
                            dcrf_error *error) {
     const size_t n = op->base.variables;
     const size_t together = channels_together(n, channels, levels->row);
-    struct pieces p = {};
-    dcrf_status status = pieces_take(&p, op, together, levels->row, error);
-    for (size_t first = 0; first < channels && status == DCRF_OK; first += together) {
+    struct pieces p(op->device);
+    TRY(pieces_take(&p, op, together, levels->row, error));
+    for (size_t first = 0; first < channels; first += together) {
         const size_t count = channels - first < together ? channels - first : together;
         find_bins<<<blocks_for(n * count), THREADS, 0, op->device->stream>>>(
             y + first, stride, n, (uint32_t)count, levels->levels, (uint32_t)levels->bins,
             levels->table != nullptr, p.bin, p.fraction);
-        status = filter_group(&p, op, levels, count, out + first, stride, error);
+        TRY(filter_group(&p, op, levels, count, out + first, stride, error));
     }
-    device_release(op->device, p.memory);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- the methods ---------------------------------------------------------------------------- */
@@ -149,28 +147,20 @@ dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspac
     dcrf_backend_device *device = op->device;
     const device_turn turn(device);
     const size_t n = base->variables, row = dcrf_bin_row(channel->bins);
-    struct ordered_levels levels = {channel->bins, row, nullptr, nullptr};
-    struct pieces p = {};
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = pieces_take(&p, op, 1, row, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, p.bin, channel->bin, n, error);
-    if (status == DCRF_OK && channel->table) {
-        status = device_upload(device, p.fraction, channel->fraction, n * sizeof(float), error);
-        if (status == DCRF_OK)
-            status = device_array(device, &levels.table, channel->bins * row, WHAT, error);
-        if (status == DCRF_OK)
-            status = device_upload(device, levels.table, channel->table,
-                                   channel->bins * row * sizeof(float), error);
+    struct pieces p(device);
+    scratch<float> table(device);
+    TRY(device_enter(device, error));
+    TRY(pieces_take(&p, op, 1, row, error));
+    TRY(device_upload(device, p.bin, channel->bin, n, error));
+    if (channel->table) {
+        const size_t floats = channel->bins * row;
+        TRY(device_upload(device, p.fraction, channel->fraction, n * sizeof(float), error));
+        TRY(table.take(floats, WHAT, error));
+        TRY(device_upload(device, table, channel->table, floats * sizeof(float), error));
     }
-    if (status == DCRF_OK)
-        status = filter_group(&p, op, &levels, 1, p.out, 1, error);
-    if (status == DCRF_OK)
-        status = device_download(device, channel->out, p.out, n * sizeof(float), error);
-    device_release(device, p.memory);
-    device_release(device, levels.table);
-    return status;
+    const struct ordered_levels levels = {channel->bins, row, nullptr, table};
+    TRY(filter_group(&p, op, &levels, 1, p.out, 1, error));
+    return device_download(device, channel->out, p.out, n * sizeof(float), error);
 }
 
 dcrf_status operator_ordered_block(const dcrf_operator *base, const dcrf_levels *levels,

@@ -69,9 +69,8 @@ static dcrf_status read_unary(dcrf_backend_device *device,
                               const struct dcrf_backend_pictures *given, float *rows,
                               unsigned long long *wrong, dcrf_error *error) {
     numbers n = {};
-    struct views_there there;
-    dcrf_status status = views_upload(device, given->unary, given->count, given->grid, true, &there,
-                                      "the unary", error);
+    struct views_there there(device);
+    TRY(views_upload(&there, given->unary, given->count, given->grid, true, "the unary", error));
     n.views = there.views;
     n.grid = *given->grid;
     n.variables = given->count * given->variables;
@@ -80,18 +79,14 @@ static dcrf_status read_unary(dcrf_backend_device *device,
     n.stride = (uint32_t)given->stride;
     n.rows = rows;
     n.wrong = wrong;
-    if (status == DCRF_OK) {
-        const unsigned blocks = blocks_for(n.variables);
-        if (given->kind == DCRF_UNARY_LOGITS)
-            make_energies<DCRF_UNARY_LOGITS><<<blocks, THREADS, 0, device->stream>>>(n);
-        else if (given->kind == DCRF_UNARY_PROBABILITIES)
-            make_energies<DCRF_UNARY_PROBABILITIES><<<blocks, THREADS, 0, device->stream>>>(n);
-        else
-            make_energies<DCRF_UNARY_ENERGIES><<<blocks, THREADS, 0, device->stream>>>(n);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    views_release(device, &there);
-    return status;
+    const unsigned blocks = blocks_for(n.variables);
+    if (given->kind == DCRF_UNARY_LOGITS)
+        make_energies<DCRF_UNARY_LOGITS><<<blocks, THREADS, 0, device->stream>>>(n);
+    else if (given->kind == DCRF_UNARY_PROBABILITIES)
+        make_energies<DCRF_UNARY_PROBABILITIES><<<blocks, THREADS, 0, device->stream>>>(n);
+    else
+        make_energies<DCRF_UNARY_ENERGIES><<<blocks, THREADS, 0, device->stream>>>(n);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 /* ---- the diagonal --------------------------------------------------------------------------- */
@@ -124,25 +119,19 @@ static dcrf_status sum_diagonals(dcrf_backend_device *device,
                                  const struct dcrf_backend_pictures *given, float *out,
                                  dcrf_error *error) {
     const size_t n = given->count * given->variables;
-    double *sums = nullptr;
-    float *diagonal = nullptr;
-    dcrf_status status = device_array(device, &sums, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &diagonal, n, WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(out, 0, n * sizeof *out, device->stream), WHAT, error);
-    for (size_t m = 0; m < given->kernel_count && status == DCRF_OK; m++) {
-        status = find_diagonal(reinterpret_cast<struct device_operator *>(given->operators[m]),
-                               diagonal, error);
-        if (status < 0)
-            break;
+    scratch<double> sums(device);
+    scratch<float> diagonal(device);
+    TRY(sums.take(n, WHAT, error));
+    TRY(diagonal.take(n, WHAT, error));
+    TRY(device_clear(device, out, n, WHAT, error));
+    for (size_t m = 0; m < given->kernel_count; m++) {
+        TRY(find_diagonal(reinterpret_cast<struct device_operator *>(given->operators[m]), diagonal,
+                          error));
         add_diagonal<<<blocks_for(n), THREADS, 0, device->stream>>>(diagonal, given->weights[m], n,
                                                                     m == 0, sums, out);
-        status = check(cudaGetLastError(), WHAT, error);
+        TRY(check(cudaGetLastError(), WHAT, error));
     }
-    device_release(device, sums);
-    device_release(device, diagonal);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -194,10 +183,7 @@ static dcrf_status write_result(dcrf_backend_device *device,
     const dcrf_view *wanted = which == 1 ? given->labels_out : given->marginals;
     if (!wanted)
         return DCRF_OK;
-    const dcrf_status status =
-        views_upload(device, wanted, given->count, given->grid, false, there, WHAT, error);
-    if (status < 0)
-        return status;
+    TRY(views_upload(there, wanted, given->count, given->grid, false, WHAT, error));
     const struct results r = {q,
                               (uint32_t)given->labels,
                               (uint32_t)given->stride,
@@ -232,9 +218,7 @@ static dcrf_status adopt(dcrf_backend_iterate **out, dcrf_backend_device *device
     model.groups = &group;
     model.same_label_factor = -1;
     model.all_factor = 1;
-    const dcrf_status status = iterate_adopt(out, device, &model, error);
-    if (status < 0)
-        return status;
+    TRY(iterate_adopt(out, device, &model, error));
     (*out)->own_unary = unary;
     (*out)->kernels.groups[0].own_diagonal = diagonal;
     (*out)->pictures = given;
@@ -244,48 +228,36 @@ static dcrf_status adopt(dcrf_backend_iterate **out, dcrf_backend_device *device
 
 dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
                              const struct dcrf_backend_pictures *given, dcrf_error *error) {
-    float *unary = nullptr, *diagonal = nullptr;
-    unsigned long long *wrong = nullptr;
+    scratch<float> unary(device), diagonal(device);
+    scratch<unsigned long long> wrong(device);
     const size_t variables = given->count * given->variables;
     *out = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &unary, variables * given->stride, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &diagonal, variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &wrong, 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(wrong, 0xff, sizeof *wrong, device->stream), WHAT, error);
-    if (status == DCRF_OK)
-        status = read_unary(device, given, unary, wrong, error);
-    if (status == DCRF_OK)
-        status = sum_diagonals(device, given, diagonal, error);
-    if (status == DCRF_OK)
-        status = adopt(out, device, given, unary, diagonal, wrong, error);
-    if (status < 0) {
-        device_release(device, unary);
-        device_release(device, diagonal);
-        device_release(device, wrong);
-    }
-    return status;
+    TRY(device_enter(device, error));
+    TRY(unary.take(variables * given->stride, WHAT, error));
+    TRY(diagonal.take(variables, WHAT, error));
+    TRY(wrong.take(1, WHAT, error));
+    TRY(check(cudaMemsetAsync(wrong, 0xff, sizeof *wrong, device->stream), WHAT, error));
+    TRY(read_unary(device, given, unary, wrong, error));
+    TRY(sum_diagonals(device, given, diagonal, error));
+    TRY(adopt(out, device, given, unary, diagonal, wrong, error));
+    unary.keep();
+    diagonal.keep();
+    wrong.keep();
+    return DCRF_OK;
 }
 
 dcrf_status write_pictures(dcrf_backend_iterate *it, size_t *wrong, dcrf_error *error) {
     dcrf_backend_device *device = it->device;
     unsigned long long found = 0;
-    struct views_there there[2];
-    dcrf_status status = device_enter(device, error);
-    for (int i = 0; i < 2 && status == DCRF_OK; i++)
-        status = write_result(device, it->pictures, i, it->y, it->wrong, &there[i], error);
-    if (status == DCRF_OK)
-        status = device_download(device, &found, it->wrong, sizeof found, error);
-    *wrong = status == DCRF_OK ? (size_t)found : SIZE_MAX; /* NOTHING is SIZE_MAX */
-    for (int i = 0; i < 2; i++) {
-        if (status == DCRF_OK && found == NOTHING && !there[i].arrays.empty())
-            status =
-                device_download_each(device, there[i].arrays.data(), there[i].arrays.size(), error);
-        views_release(device, &there[i]);
-    }
-    return status;
+    struct views_there there[] = {views_there(device), views_there(device)};
+    *wrong = SIZE_MAX;
+    TRY(device_enter(device, error));
+    for (int i = 0; i < 2; i++)
+        TRY(write_result(device, it->pictures, i, it->y, it->wrong, &there[i], error));
+    TRY(device_download(device, &found, it->wrong, sizeof found, error));
+    *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
+    for (const struct views_there &results : there)
+        if (found == NOTHING && !results.arrays.empty())
+            TRY(device_download_each(device, results.arrays.data(), results.arrays.size(), error));
+    return DCRF_OK;
 }

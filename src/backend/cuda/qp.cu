@@ -153,10 +153,10 @@ static dcrf_status launch_move(dcrf_backend_iterate *it, double step, bool with_
     move_rows<<<(unsigned)move_blocks(it), THREADS, 0, stream>>>(r, it->qp.partial);
     add_block_sums<<<DCRF_BACKEND_QP_SUMS, THREADS, 0, stream>>>(it->qp.partial, move_blocks(it),
                                                                  it->qp.sums + POINT);
-    const dcrf_status status = check(cudaGetLastError(), WHAT, error);
-    return status == DCRF_OK && with_cliques
+    TRY(check(cudaGetLastError(), WHAT, error));
+    return with_cliques
                ? cliques_see_vertex(&it->cliques, it->qp.vertex, it->qp.sums + CLIQUES, error)
-               : status;
+               : DCRF_OK;
 }
 
 static dcrf_status launch_bend(dcrf_backend_iterate *it, dcrf_error *error) {
@@ -187,17 +187,18 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     struct qp *qp = &it->qp;
     const size_t floats = it->variables * it->stride;
     const size_t of_rows = move_blocks(it) * DCRF_BACKEND_QP_SUMS, of_columns = column_blocks(it);
-    dcrf_status status = device_array(device, &qp->field, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &qp->vertex, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &qp->partial, of_rows > of_columns ? of_rows : of_columns,
-                              WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &qp->sums, SUMS, WHAT, error);
-    if (status == DCRF_OK) /* the cliques' parts stay zero without cliques */
-        status =
-            check(cudaMemsetAsync(qp->sums, 0, SUMS * sizeof(double), device->stream), WHAT, error);
+    TRY(device_array(device, &qp->field, floats, WHAT, error));
+    TRY(device_array(device, &qp->vertex, floats, WHAT, error));
+    TRY(device_array(device, &qp->partial, of_rows > of_columns ? of_rows : of_columns, WHAT,
+                     error));
+    /* The cliques' parts stay zero without cliques. */
+    return device_zeros(device, &qp->sums, SUMS, WHAT, error);
+}
+
+static dcrf_status need_memory(dcrf_backend_iterate *it, dcrf_error *error) {
+    if (it->qp.sums)
+        return DCRF_OK;
+    const dcrf_status status = take_memory(it, error);
     if (status < 0)
         qp_release(it);
     return status;
@@ -232,8 +233,7 @@ dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcr
     const size_t bytes = it->variables * it->stride * sizeof(float);
     struct field_parts parts;
     TRY(device_enter(it->device, error));
-    if (!it->qp.sums)
-        TRY(take_memory(it, error));
+    TRY(need_memory(it, error));
     TRY(y ? device_upload(it->device, it->y, y, bytes, error) : begin_by_unary(it, error));
     TRY(field_send(&it->kernels, it->y, &parts, error));
     finish_field<<<(unsigned)column_blocks(it), THREADS, 0, it->device->stream>>>(rows_of(it),
