@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
-#include "energy/coupling.h"
 #include "energy/pair_gradient.h"
+#include "energy/update.h"
 
 #include <math.h>
 #include <string.h>
@@ -93,27 +93,20 @@ static dcrf_status check_stride(const dcrf_model *model, size_t stride, dcrf_err
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-static void update_rows(void *context, size_t begin, size_t end, double *sums) {
-    dcrf_dsp()->softmax(context, begin, end, sums);
-}
-
-/* q_t from the message of q_{t-1}; factor 0: from the unary energies alone. */
-static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagonal) {
-    const dcrf_model *model = u->plan->model;
+/* q_t from q_{t-1}, or the first from the unary energies alone. */
+static dcrf_status update(dcrf_unrolled *u, size_t t, dcrf_error *error) {
     double sums[DCRF_SOFTMAX_SUMS];
-    struct dcrf_softmax softmax = {.labels = model->labels,
-                                   .stride = model->stride,
-                                   .unary = model->unary,
-                                   .message = u->message,
-                                   .diagonal = diagonal,
-                                   .factor = factor,
-                                   .same_label_factor = u->coupling->same_label_factor,
-                                   .all_factor = u->coupling->all_factor,
-                                   .logits = t == u->iterations ? u->logits : NULL,
-                                   .q = u->q[t > 0 ? t - 1 : 0],
-                                   .next = u->q[t]};
-    dcrf_parallel_sums(dcrf_workspace_pool(u->workspace), model->variables, update_rows, &softmax,
-                       sums, DCRF_SOFTMAX_SUMS);
+    const struct dcrf_update update = {.coupling = u->coupling,
+                                       .unary = u->plan->model->unary,
+                                       .coldness = 1,
+                                       .message = u->message,
+                                       .logits = t == u->iterations ? u->logits : NULL,
+                                       .q = u->q[t > 0 ? t - 1 : 0],
+                                       .next = u->q[t]};
+    if (t > 0)
+        return dcrf_update_step(&update, sums, error);
+    dcrf_update_start(&update, sums);
+    return DCRF_OK;
 }
 
 static void clear_masked(const dcrf_model *model, const uint8_t *mask, float *q) {
@@ -137,18 +130,10 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
     dcrf_coupling_free(&u->coupling);
     u->coupling = coupling;
     u->has_run = false;
-    const bool is_potts = dcrf_coupling_is_potts(coupling);
     memset(u->message, 0, model->variables * model->stride * sizeof *u->message);
-    update(u, 0, 0, NULL);
-    clear_masked(model, mask, u->q[0]);
-    for (size_t t = 1; t <= u->iterations; t++) {
-        status = is_potts ? dcrf_coupling_sum(coupling, 0, u->q[t - 1], u->message, model->labels,
-                                              model->stride, error)
-                          : dcrf_coupling_field(coupling, u->q[t - 1], u->message, error);
-        if (status < 0)
+    for (size_t t = 0; t <= u->iterations; t++) {
+        if ((status = update(u, t, error)) < 0)
             return status;
-        update(u, t, 2 * coupling->same_label_factor,
-               is_potts ? coupling->groups[0].diagonal : NULL);
         clear_masked(model, mask, u->q[t]);
     }
     for (size_t a = 0; a < model->variables; a++)

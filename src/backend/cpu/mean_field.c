@@ -1,11 +1,12 @@
-/* The update of mean field on the CPU (the mathematics: meanfield/mean_field.c): the message
- * through the operators, the cliques' part, and one pass that computes the logits, their softmax
- * and the sums of the free energy. */
+/* The update of mean field on the CPU (the mathematics: meanfield/mean_field.c): the cliques' part,
+ * the message through the operators, and one pass that computes the logits, their softmax and the
+ * sums of the free energy (energy/update.c). */
 #include "backend/clique_terms.h"
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
+#include "energy/update.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,31 +86,18 @@ dcrf_status dcrf_cpu_mean_field_make(dcrf_backend_iterate **out,
     return DCRF_OK;
 }
 
-/* ---- the pass over the variables ------------------------------------------------------------ */
+/* ---- logits and coldness -------------------------------------------------------------------- */
 
-static void update_rows(void *context, size_t begin, size_t end, double *sums) {
-    dcrf_dsp()->softmax(context, begin, end, sums);
-}
-
-/* Q = softmax of the logits that follow from the message, and the sums of the pass. */
-static void update(struct mean_field *mf, float factor, const float *diagonal, float damping,
-                   double *sums) {
-    const dcrf_model *model = mf->base.model;
-    struct dcrf_softmax softmax = {.labels = model->labels,
-                                   .stride = model->stride,
-                                   .unary = mf->cold_unary ? mf->cold_unary : model->unary,
-                                   .message = mf->message,
-                                   .diagonal = diagonal,
-                                   .extra = factor != 0 ? mf->extra : NULL,
-                                   .factor = factor,
-                                   .same_label_factor = mf->base.coupling->same_label_factor,
-                                   .all_factor = mf->base.coupling->all_factor,
-                                   .damping = damping,
-                                   .logits = mf->has_logits ? mf->logits : NULL,
-                                   .q = mf->base.y,
-                                   .next = mf->base.y};
-    dcrf_parallel_sums(mf->base.pool, model->variables, update_rows, &softmax, sums,
-                       DCRF_SOFTMAX_SUMS);
+static struct dcrf_update update_of(const struct mean_field *mf, float damping) {
+    return (struct dcrf_update){.coupling = mf->base.coupling,
+                                .unary = mf->cold_unary ? mf->cold_unary : mf->base.model->unary,
+                                .extra = mf->extra,
+                                .coldness = mf->coldness,
+                                .damping = damping,
+                                .message = mf->message,
+                                .logits = mf->has_logits ? mf->logits : NULL,
+                                .q = mf->base.y,
+                                .next = mf->base.y};
 }
 
 /* s = ln q, up to a constant per row: the logits that give q. */
@@ -159,7 +147,8 @@ dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float
         return DCRF_OK;
     }
     set_coldness(mf, coldness);
-    update(mf, 0, NULL, 0, sums); /* softmax(-coldness unary) */
+    const struct dcrf_update update = update_of(mf, 0);
+    dcrf_update_start(&update, sums);
     if (entropy)
         *entropy = sums[DCRF_SOFTMAX_ENTROPY];
     return DCRF_OK;
@@ -228,26 +217,17 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
                                      const struct dcrf_backend_update *how, double *sums,
                                      dcrf_error *error) {
     struct mean_field *mf = mean_field_of(iterate);
-    const struct dcrf_coupling *coupling = iterate->coupling;
-    const dcrf_model *model = iterate->model;
-    const bool is_potts = dcrf_coupling_is_potts(coupling);
-    /* For Potts the diagonal is subtracted in the softmax pass. */
-    const dcrf_status status = is_potts
-                                   ? dcrf_coupling_sum(coupling, 0, iterate->y, mf->message,
-                                                       model->labels, model->stride, error)
-                                   : dcrf_coupling_field(coupling, iterate->y, mf->message, error);
-    if (status < 0)
-        return status;
+    double found[DCRF_BACKEND_UPDATE_SUMS];
     if (how->damping > 0 && !mf->has_logits) {
-        dcrf_parallel_for(iterate->pool, model->variables, ROWS_PER_CHUNK, recover_logits, mf);
+        dcrf_parallel_for(iterate->pool, iterate->model->variables, ROWS_PER_CHUNK, recover_logits,
+                          mf);
         mf->has_logits = true;
     }
-    double found[DCRF_BACKEND_UPDATE_SUMS];
     set_coldness(mf, how->coldness);
     found[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
-    update(mf, 2 * coupling->same_label_factor * how->coldness,
-           is_potts ? coupling->groups[0].diagonal : NULL, how->damping, found);
-    if (sums)
+    const struct dcrf_update update = update_of(mf, how->damping);
+    const dcrf_status status = dcrf_update_step(&update, found, error);
+    if (status == DCRF_OK && sums)
         memcpy(sums, found, sizeof found);
-    return DCRF_OK;
+    return status;
 }
