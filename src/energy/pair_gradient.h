@@ -28,6 +28,8 @@ double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *gradient, size
 /* Write all derivatives that are wanted, except those of the unary energies. */
 dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *gradient, dcrf_error *error);
 
+/* ---- pair_rows.c ---------------------------------------------------------------------------- */
+
 /* One row: e . mu F with F = filtered - diagonal q, and (unless adjoint is NULL) adjoint = factor
  * mu e; since e . mu F = mu e . F, mu is applied once. */
 double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, const float *e,
