@@ -96,6 +96,12 @@ struct dcrf_certificate_content {
     uint8_t *cut_sets; /* cuts x labels: 1 for labels in the cut */
 };
 
+/* The first bytes, and the number after them. */
+#define DCRF_CERTIFICATE_MAGIC "DCRFCERT"
+#define DCRF_CERTIFICATE_MAGIC_BYTES 8
+#define DCRF_CERTIFICATE_VERSION 2
+#define DCRF_CERTIFICATE_VERSION_WITH_CUTS 3
+
 /* Limits far above any genuine certificate: each round costs a pass over all pairs. */
 #define DCRF_MOST_ROUNDS 4096
 #define DCRF_MOST_MIXTURES 64
@@ -111,6 +117,9 @@ static inline uint8_t dcrf_certificate_value(const struct dcrf_certificate_conte
 
 void dcrf_certificate_mixture_clear(struct dcrf_certificate_mixture *mixture);
 void dcrf_certificate_clear(struct dcrf_certificate_content *content);
+
+/* The checksum at the end of a certificate. */
+void dcrf_certificate_hash(const uint8_t *bytes, size_t count, uint8_t *digest);
 
 /* Free *bytes with dcrf_release. */
 dcrf_status dcrf_certificate_encode(const struct dcrf_certificate_content *content, uint8_t **bytes,

@@ -1,0 +1,361 @@
+/* Reading a certificate (the bytes: certificate.c). Nothing in them is trusted. */
+#include "verify/certificate.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <float.h>
+#include <string.h>
+
+/* Reading past the end returns zeros and sets is_short; sizes beyond SIZE_MAX set
+ * has_large_size. */
+struct source {
+    const uint8_t *bytes;
+    size_t left;
+    bool is_short;
+    bool has_large_size;
+};
+
+static const uint8_t *take(struct source *source, size_t count) {
+    static const uint8_t zeros[DCRF_SHA256_BYTES];
+    if (count > source->left) {
+        source->is_short = true;
+        source->left = 0;
+        return zeros; /* no caller asks for more at once without checking first */
+    }
+    source->bytes += count;
+    source->left -= count;
+    return source->bytes - count;
+}
+
+static uint64_t take_number(struct source *source, size_t width) {
+    const uint8_t *bytes = take(source, width);
+    uint64_t value = 0;
+    for (size_t i = 0; i < width; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+static size_t take_size(struct source *source) {
+    const uint64_t size = take_number(source, 8);
+    source->has_large_size |= size > SIZE_MAX;
+    return (size_t)size;
+}
+
+static double take_double(struct source *source) {
+    const uint64_t bits = take_number(source, 8);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static dcrf_status broken(const char *what, dcrf_error *error) {
+    return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "this is no whole certificate: %s", what);
+}
+
+static uint64_t take_varint(struct source *source) {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        const uint64_t byte = take_number(source, 1);
+        value |= (byte & 127) << shift;
+        if (byte < 128 && byte << shift >> shift == byte) /* no bits are lost */
+            return value;
+    }
+    source->is_short = true; /* too long for a varint */
+    return 0;
+}
+
+struct unpacking {
+    struct source *source;
+    uint64_t most; /* largest valid number */
+    uint64_t previous, run;
+};
+
+/* The next number; one that is out of range sets is_short. */
+static uint64_t unpack(struct unpacking *unpacking) {
+    struct source *source = unpacking->source;
+    if (unpacking->run > 0) {
+        unpacking->run--;
+        return unpacking->previous;
+    }
+    const uint64_t token = take_varint(source);
+    if (token == 0) {
+        unpacking->run = take_varint(source);
+        return unpacking->previous;
+    }
+    const uint64_t size = token / 2 + token % 2;
+    const uint64_t value =
+        token % 2 ? unpacking->previous - size : unpacking->previous + size; /* may wrap around */
+    source->is_short |= size > unpacking->most || value > unpacking->most;
+    unpacking->previous = source->is_short ? 0 : value;
+    return unpacking->previous;
+}
+
+/* A run that extends past the last number is invalid. */
+static bool end_unpacking(const struct unpacking *unpacking) {
+    return !unpacking->source->is_short && unpacking->run == 0;
+}
+
+static bool take_u16s(struct source *source, uint16_t *values, size_t count, uint64_t most) {
+    struct unpacking unpacking = {.source = source, .most = most};
+    for (size_t k = 0; k < count; k++)
+        values[k] = (uint16_t)unpack(&unpacking);
+    return end_unpacking(&unpacking);
+}
+
+static bool take_u32s(struct source *source, uint32_t *values, size_t count, uint64_t most) {
+    struct unpacking unpacking = {.source = source, .most = most};
+    for (size_t k = 0; k < count; k++)
+        values[k] = (uint32_t)unpack(&unpacking);
+    return end_unpacking(&unpacking);
+}
+
+/* Memory is allocated for the sizes of the model; check here the sizes that could demand more. */
+static bool are_sizes_possible(const struct dcrf_certificate_content *content,
+                               const struct source *source) {
+    const struct dcrf_identity *identity = &content->identity;
+    return !source->has_large_size && identity->variables >= 1 && identity->labels >= 1 &&
+           identity->kernel_count <= source->left / 80 && content->rounds <= DCRF_MOST_ROUNDS &&
+           content->rounds <= source->left / 8 && content->mixture_count <= DCRF_MOST_MIXTURES;
+}
+
+static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *source,
+                                dcrf_error *error) {
+    identity->kernels = dcrf_allocate_zero(identity->kernel_count, sizeof *identity->kernels);
+    if (!identity->kernels)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t m = 0; m < identity->kernel_count; m++) {
+        struct dcrf_identity_kernel *kernel = &identity->kernels[m];
+        kernel->weight = take_double(source);
+        kernel->normalization = (uint32_t)take_number(source, 4);
+        kernel->dimension = (uint32_t)take_number(source, 4);
+        memcpy(kernel->features, take(source, DCRF_SHA256_BYTES), DCRF_SHA256_BYTES);
+        memcpy(kernel->matrix, take(source, DCRF_SHA256_BYTES), DCRF_SHA256_BYTES);
+        if (kernel->dimension > DCRF_MAX_FEATURES)
+            return broken("a kernel has too many features", error);
+        for (size_t i = 0; i < kernel->dimension; i++)
+            kernel->factor[i] = take_double(source);
+    }
+    return DCRF_OK;
+}
+
+static dcrf_status take_cuts(struct dcrf_certificate_content *content, struct source *source,
+                             dcrf_error *error) {
+    const size_t labels = content->identity.labels;
+    if (!content->has_cuts)
+        return DCRF_OK;
+    const size_t count = (size_t)take_number(source, 4);
+    if (count > DCRF_MOST_CUTS || count > source->left / 9 || content->rounds > 0)
+        return broken("it has too many cuts, or rounds besides", error);
+    content->cut_count = count;
+    content->cut_lengths = dcrf_allocate(count, sizeof *content->cut_lengths);
+    content->cut_sets = dcrf_allocate(count, labels);
+    if (!content->cut_lengths || !content->cut_sets)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t c = 0; c < count; c++) {
+        content->cut_lengths[c] = take_double(source);
+        if (!(content->cut_lengths[c] >= 0 && content->cut_lengths[c] <= (double)FLT_MAX))
+            return broken("the length of a cut is negative or not finite", error);
+        for (size_t i = 0; i < labels; i += 8) {
+            const uint64_t bits = take_number(source, 1);
+            for (size_t k = i; k < labels && k < i + 8; k++)
+                content->cut_sets[c * labels + k] = bits >> (k - i) & 1;
+        }
+    }
+    return DCRF_OK;
+}
+
+/* Fill plane[label] for the next `count` labels; `plane` has `labels` entries. */
+static dcrf_status take_planes(struct source *source, uint16_t *plane, size_t count, size_t labels,
+                               dcrf_error *error) {
+    for (size_t k = 1; k <= count; k++) {
+        const size_t label = (size_t)take_number(source, 2);
+        if (label >= labels || plane[label] != 0)
+            return broken("a label is too large, or there twice", error);
+        plane[label] = (uint16_t)k;
+    }
+    return DCRF_OK;
+}
+
+static dcrf_status take_values(struct dcrf_certificate_content *content, struct source *source,
+                               dcrf_error *error) {
+    const size_t n = content->identity.variables, labels = content->identity.labels;
+    content->plane_count = take_size(source);
+    if (source->has_large_size || content->plane_count > labels ||
+        source->left / 4 < content->plane_count)
+        return broken("it ends too early", error);
+    content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
+    content->values = dcrf_allocate(n, content->plane_count);
+    if (!content->plane || !content->values)
+        return dcrf_fail_memory(error, "a certificate");
+    const dcrf_status status =
+        take_planes(source, content->plane, content->plane_count, labels, error);
+    for (size_t k = 0; k < content->plane_count && status == DCRF_OK; k++) {
+        struct unpacking unpacking = {.source = source, .most = DCRF_VALUE_MOST};
+        for (size_t a = 0; a < n; a++)
+            content->values[k * n + a] = (uint8_t)unpack(&unpacking);
+        if (!end_unpacking(&unpacking))
+            return broken("a value is too large, or it ends too early", error);
+    }
+    return status;
+}
+
+static bool is_width(double epsilon) {
+    return epsilon > 0 && epsilon <= 1; /* false for NaN */
+}
+
+static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct source *source,
+                               dcrf_error *error) {
+    const size_t n = content->identity.variables, labels = content->identity.labels;
+    content->epsilon = dcrf_allocate(content->rounds, sizeof *content->epsilon);
+    content->labels = dcrf_allocate(n, sizeof *content->labels);
+    content->round = dcrf_allocate(n, sizeof *content->round);
+    if (!content->epsilon || !content->labels || !content->round)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t r = 0; r < content->rounds; r++)
+        if (!is_width(content->epsilon[r] = take_double(source)))
+            return broken("a width is not between 0 and 1", error);
+    if (!take_u16s(source, content->labels, n, labels - 1))
+        return broken("a label is too large", error);
+    if (!take_u16s(source, content->round, n, content->rounds))
+        return broken("a round is too large", error);
+    return take_values(content, source, error);
+}
+
+/* Require every round to decide something, since each costs a pass over all pairs. */
+static dcrf_status check_rounds(const struct dcrf_certificate_content *content, dcrf_error *error) {
+    uint8_t *is_used = dcrf_allocate_zero(content->rounds + 1, 1);
+    bool are_used = true;
+    if (!is_used)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t a = 0; a < content->identity.variables; a++)
+        is_used[content->round[a]] = 1;
+    for (size_t r = 1; r <= content->rounds; r++)
+        are_used &= is_used[r];
+    dcrf_release(is_used);
+    return are_used ? DCRF_OK : broken("a round is empty", error);
+}
+
+static dcrf_status take_point(struct dcrf_certificate_point *point, size_t size, size_t labels,
+                              struct source *source, dcrf_error *error) {
+    point->weight = take_double(source);
+    point->epsilon = take_double(source);
+    point->nodes = (uint32_t)take_number(source, 4);
+    point->levels = (uint32_t)take_number(source, 4);
+    point->plane_count = (size_t)take_number(source, 4);
+    if (!(point->weight >= 0 && point->weight <= 1) || !is_width(point->epsilon) ||
+        point->nodes == 1 || point->nodes > DCRF_MAX_BINS || point->levels < 1 ||
+        point->levels > DCRF_MOST_LEVELS || point->plane_count > labels ||
+        source->left / 3 < point->plane_count)
+        return broken("a number of a dual point is out of its range", error);
+    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    point->values = dcrf_allocate(point->plane_count, size * sizeof *point->values);
+    if (!point->plane || !point->values)
+        return dcrf_fail_memory(error, "a certificate");
+    const dcrf_status status = take_planes(source, point->plane, point->plane_count, labels, error);
+    for (size_t k = 0; k < point->plane_count && status == DCRF_OK; k++)
+        if (!take_u32s(source, point->values + k * size, size, point->levels))
+            return broken("a value of a dual point is too large, or it ends too early", error);
+    return status;
+}
+
+static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t index,
+                                struct source *source, dcrf_error *error) {
+    struct dcrf_certificate_mixture *mixture = &content->mixtures[index];
+    const size_t n = content->identity.variables, labels = content->identity.labels;
+    dcrf_status status = DCRF_OK;
+    mixture->after = (size_t)take_number(source, 4);
+    const size_t points = (size_t)take_number(source, 4);
+    const bool has_shares = take_number(source, 4) != 0;
+    for (size_t a = 0; a < n; a++)
+        mixture->size += content->round[a] == 0 || content->round[a] > mixture->after;
+    if (mixture->after > content->rounds || points < 1 || points > DCRF_MOST_POINTS ||
+        (index > 0 && mixture->after < mixture[-1].after) || mixture->size == 0 ||
+        (has_shares && (mixture->after > 0 || content->identity.clique_count == 0)))
+        return broken("a mixture is out of its range", error);
+    mixture->points = dcrf_allocate_zero(points, sizeof *mixture->points);
+    if (!mixture->points)
+        return dcrf_fail_memory(error, "a certificate");
+    mixture->point_count = points;
+    for (size_t k = 0; k < points && status == DCRF_OK; k++)
+        status = take_point(&mixture->points[k], mixture->size, labels, source, error);
+    if (status < 0 || !has_shares)
+        return status;
+    mixture->shares = dcrf_allocate(labels, mixture->size * sizeof *mixture->shares);
+    if (!mixture->shares)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t i = 0; i < labels; i++)
+        if (!take_u32s(source, mixture->shares + i * mixture->size, mixture->size,
+                       DCRF_MOST_LEVELS))
+            return broken("a share is too large, or it ends too early", error);
+    return DCRF_OK;
+}
+
+static dcrf_status take_mixtures(struct dcrf_certificate_content *content, struct source *source,
+                                 dcrf_error *error) {
+    dcrf_status status = check_rounds(content, error);
+    const size_t count = content->mixture_count;
+    content->mixtures = dcrf_allocate_zero(count, sizeof *content->mixtures);
+    if (!content->mixtures)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t k = 0; k < count && status == DCRF_OK; k++)
+        status = take_mixture(content, k, source, error);
+    return status;
+}
+
+static dcrf_status take_content(struct dcrf_certificate_content *content, size_t variables,
+                                size_t labels, struct source *source, dcrf_error *error) {
+    struct dcrf_identity *identity = &content->identity;
+    const uint64_t version = take_number(source, 4);
+    if (version != DCRF_CERTIFICATE_VERSION && version != DCRF_CERTIFICATE_VERSION_WITH_CUTS)
+        return broken("its version is another one", error);
+    content->has_cuts = version == DCRF_CERTIFICATE_VERSION_WITH_CUTS;
+    const uint64_t is_exact = take_number(source, 4);
+    identity->is_exact = is_exact == 1;
+    identity->variables = take_size(source);
+    identity->labels = take_size(source);
+    identity->kernel_count = take_size(source);
+    identity->clique_count = take_size(source);
+    content->rounds = take_size(source);
+    content->proven = take_size(source);
+    content->mixture_count = take_size(source);
+    content->energy = take_double(source);
+    content->lower_bound = take_double(source);
+    memcpy(identity->unary, take(source, DCRF_SHA256_BYTES), DCRF_SHA256_BYTES);
+    memcpy(identity->cliques, take(source, DCRF_SHA256_BYTES), DCRF_SHA256_BYTES);
+    if (source->is_short || is_exact > 1 || !are_sizes_possible(content, source)) {
+        content->mixture_count = 0;
+        return broken("its sizes do not fit its length", error);
+    }
+    dcrf_status status = dcrf_identity_compare_sizes(identity, variables, labels, error);
+    if (status == DCRF_OK)
+        status = take_kernels(identity, source, error);
+    if (status == DCRF_OK)
+        status = take_cuts(content, source, error);
+    if (status == DCRF_OK)
+        status = take_arrays(content, source, error);
+    if (status == DCRF_OK)
+        status = take_mixtures(content, source, error);
+    if (status == DCRF_OK && (source->is_short || source->left > 0))
+        return broken("its length is wrong", error);
+    return status;
+}
+
+dcrf_status dcrf_certificate_decode(struct dcrf_certificate_content *content, size_t variables,
+                                    size_t labels, const uint8_t *bytes, size_t count,
+                                    dcrf_error *error) {
+    uint8_t digest[DCRF_SHA256_BYTES];
+    *content = (struct dcrf_certificate_content){0};
+    if (count < DCRF_CERTIFICATE_MAGIC_BYTES + DCRF_SHA256_BYTES ||
+        memcmp(bytes, DCRF_CERTIFICATE_MAGIC, DCRF_CERTIFICATE_MAGIC_BYTES) != 0)
+        return broken("it does not begin like one", error);
+    struct source source = {.bytes = bytes + DCRF_CERTIFICATE_MAGIC_BYTES,
+                            .left = count - DCRF_CERTIFICATE_MAGIC_BYTES - DCRF_SHA256_BYTES};
+    dcrf_certificate_hash(bytes, count - DCRF_SHA256_BYTES, digest);
+    if (memcmp(digest, bytes + count - DCRF_SHA256_BYTES, DCRF_SHA256_BYTES) != 0)
+        return broken("it was changed or cut off (its checksum is wrong)", error);
+    const dcrf_status status = take_content(content, variables, labels, &source, error);
+    if (status < 0)
+        dcrf_certificate_clear(content);
+    return status;
+}
