@@ -25,6 +25,9 @@ void dcrf_solver_candidate_energy(const dcrf_solver *solver, dcrf_candidate_kind
                                   dcrf_energy *energy) {
     const bool is_known = solver && (int)kind >= 0 && kind < DCRF_CANDIDATE_KINDS;
     *energy = is_known ? solver->candidates.energies[kind] : DCRF_UNKNOWN_ENERGY;
+    /* The result's may be rounded up. */
+    if (is_known && energy->total < solver->info.energy.total)
+        *energy = solver->info.energy;
 }
 
 dcrf_status dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels, size_t count,

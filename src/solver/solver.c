@@ -470,8 +470,6 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     solver->info.energy = energy;
     not_below(&energy, &solver->info.unpolished);
     not_below(&energy, &solver->info.rounded);
-    for (size_t k = 0; k < DCRF_CANDIDATE_KINDS; k++)
-        not_below(&energy, &solver->candidates.energies[k]);
     return DCRF_OK;
 }
 
