@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Increment with every change to this file or to filter/operator.h. */
-#define DCRF_BACKEND_VERSION 22u
+#define DCRF_BACKEND_VERSION 23u
 
 /* The most labels whose marginals a device can hold so far. */
 #define DCRF_BACKEND_MOST_LABELS 512

@@ -186,8 +186,10 @@ static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape
     if (shape->is_precise)
         return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING +
                (op->methods->double_error ? op->methods->double_error(op) * 0x1p24 : 0);
-    return (double)(op->methods->line ? op->methods->line_roundings(op)
-                                      : op->methods->ordered_roundings(op, shape->bins));
+    if (op->methods->line)
+        return (double)op->methods->line_roundings(op);
+    const bool is_sign = shape->epsilon == 0 || dcrf_pair_slope(shape) == 1;
+    return (double)op->methods->ordered_roundings(op, shape->bins, is_sign);
 }
 
 double dcrf_pair_roundings(const struct dcrf_dual_space *space,

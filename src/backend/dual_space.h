@@ -90,6 +90,14 @@ struct dcrf_pair_shape {
                         epsilon > 0 only */
 };
 
+/* The clipped line per step between nodes: at least 1 where epsilon is no wider than that, up to
+ * the rounding of epsilon. Then F is the sign between nodes, and a line of that width between them.
+ */
+static inline float dcrf_pair_slope(const struct dcrf_pair_shape *shape) {
+    const double slope = 1 / (shape->epsilon * (double)(shape->bins - 1));
+    return slope > 1 - 0x1p-20 ? 1 : (float)slope;
+}
+
 /* The nodes and the table (bins x bins) of a shape for the ordered filter; if epsilon is 0, the
  * bins - 1 thresholds between the nodes, and no table. */
 static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, float *nodes,
@@ -100,12 +108,12 @@ static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, fl
             nodes[h] = ((float)h + 0.5f) / (float)(bins - 1);
         return;
     }
-    const float inverse = (float)(1 / shape->epsilon);
+    const float slope = dcrf_pair_slope(shape);
     for (size_t h = 0; h < bins; h++)
         nodes[h] = (float)h / (float)(bins - 1);
     for (size_t h = 0; h < bins; h++)
         for (size_t k = 0; k < bins; k++)
-            table[h * bins + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) * inverse));
+            table[h * bins + k] = fmaxf(-1, fminf(1, ((float)k - (float)h) * slope));
 }
 
 /* How far the stored numbers of a point can be from a feasible point: the number of roundings to

@@ -121,20 +121,20 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
                  float *out, size_t count) {
     for (size_t a = 0; a < count; a++) {
         const float *row = view->values + a * view->width;
-        float sum = 0;
+        double sum = 0; /* the others sum in lanes */
         if (view->table) {
             /* If the fraction is zero, the next node may not exist. */
             const float *low = view->table + bin[a] * view->table_row + view->first;
             const float *high = fraction[a] > 0 ? low + view->table_row : low;
             for (size_t i = 0; i < view->width; i++)
-                sum += (low[i] + fraction[a] * (high[i] - low[i])) * row[i];
+                sum += (double)((low[i] + fraction[a] * (high[i] - low[i])) * row[i]);
         } else {
             for (size_t i = 0; i < view->width; i++) {
                 const size_t h = view->first + i;
-                sum += h > bin[a] ? row[i] : h < bin[a] ? -row[i] : 0;
+                sum += h > bin[a] ? (double)row[i] : h < bin[a] ? -(double)row[i] : 0;
             }
         }
-        out[a] += sum;
+        out[a] += (float)sum;
     }
 }
 

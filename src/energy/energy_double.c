@@ -197,7 +197,7 @@ double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels
         if (model->kernels[m].weight == 0)
             continue;
         /* The ordered filter with two nodes has at least as many roundings as an application. */
-        roundings = fmax(roundings, (double)op->methods->ordered_roundings(op, 2));
+        roundings = fmax(roundings, (double)op->methods->ordered_roundings(op, 2, false));
         const double largest = dcrf_model_largest_distance(model, m);
         left_out += largest * left_out_at_most(plan, m, row_sums);
         weights += largest * model->kernels[m].weight;

@@ -37,6 +37,8 @@ struct dcrf_ordered {
     const uint8_t *bin;    /* one per variable */
     const float *fraction; /* one per variable; only with a table */
     float *out;
+    bool is_sign; /* the table has the sign of k - h: sums over bins are differences of partial sums
+                   */
 };
 
 /* The ordered filter with F(a, b) = clip((y_b - y_a) / epsilon) to [-1, 1] itself, without bins;
@@ -77,8 +79,9 @@ struct dcrf_operator_methods {
                                 const uint16_t *labels, bool in_double, double *sum,
                                 dcrf_error *error);
     /* The largest number of successive float roundings in an output of the ordered filter: if |F|
-     * <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
-    size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
+     * <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. is_sign: F is the
+     * sign, at least at the nodes. */
+    size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins, bool is_sign);
     size_t (*line_roundings)(const dcrf_operator *op);
     /* A bound on the relative error of kernel values and sums in double, compared with the kernel's
      * formula, not counting omitted pairs. NULL: the operator only approximates the formula. */

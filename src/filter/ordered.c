@@ -121,6 +121,16 @@ static const float *pad_table(const dcrf_levels *levels, float *padded) {
     return padded;
 }
 
+/* Is F the sign at the nodes? */
+static bool has_sign(const dcrf_levels *levels) {
+    const size_t bins = levels->count;
+    for (size_t h = 0; levels->table && h < bins; h++)
+        for (size_t k = h + 1; k < bins; k++)
+            if (levels->table[h * bins + k] != 1)
+                return false;
+    return true;
+}
+
 static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
     const size_t bins = levels->count;
     if (bins < 2 || bins > DCRF_MAX_BINS)
@@ -187,6 +197,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                           .value = memory,
                           .fraction = memory + n * GROUP,
                           .bin = bins};
+    const bool is_sign = has_sign(levels);
     const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     for (size_t first = 0; first < channels; first += group.channels) {
@@ -199,7 +210,8 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                                                  .table = table,
                                                  .bin = bins + c * n,
                                                  .fraction = group.fraction + c * n,
-                                                 .out = group.value + c * n};
+                                                 .out = group.value + c * n,
+                                                 .is_sign = is_sign};
             if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
                 return status;
         }

@@ -29,10 +29,11 @@
 
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
-/* The finest width that 256 bins resolve. */
-#define FINEST_EPSILON (1.0 / 512)
-/* Objective minus bound is the duality gap of the smoothed problem. A width is exhausted when that
- * is at most this fraction of the gap to the best labelling (docs/explain/relaxations.md). */
+/* Half the finest width that 256 bins resolve, for operators that need no bins. */
+#define FINEST_EPSILON (1.0 / 511)
+/* Objective minus bound, without the rounding error, is the duality gap of the smoothed problem. A
+ * width is exhausted when that is at most this fraction of the gap to the best labelling
+ * (docs/explain/relaxations.md). */
 #define EXHAUSTED 0.3
 /* A width may be left earlier if the relative gap is at most this times epsilon. With a wider gap y
  * is far from its optimum, and steps, whose length is proportional to epsilon, would never get
@@ -44,7 +45,7 @@
 #define STALL_STEPS 16
 #define STALLED 0.1
 /* Points are computed in double if the error bound in float exceeds this fraction of the gap. */
-#define IMPRECISE 0.7
+#define IMPRECISE 0.5
 /* A label is dead while none of its entries exceeds this fraction of epsilon: its alpha would be
  * small anyway. */
 #define DEAD 0.0625
@@ -73,42 +74,60 @@ static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf
     return status < 0 ? status : begin_at(lp, lp->experiment.epsilon, error);
 }
 
-/* Two nodes within epsilon are enough for the clipped line. */
+/* The width that a number of bins just resolves: the distance between two nodes. F is linear
+ * between nodes, so a narrower one would only make the steps shorter. */
+static double width_of(size_t bins) {
+    return 1 / (double)(bins - 1);
+}
+
+/* Two nodes within epsilon, or as many as resolve it. */
 static size_t choose_bins(const struct dcrf_lp *lp) {
-    const double resolved = 0.5 / lp->huber.epsilon;
-    const size_t usual = lp->experiment.bins;
-    const size_t most = resolved > (double)usual ? (size_t)resolved : usual;
-    const double wanted = ceil(2 / lp->huber.epsilon);
-    const size_t bins = wanted > (double)FEWEST_BINS ? (size_t)wanted : FEWEST_BINS;
+    const double epsilon = lp->huber.epsilon;
+    const size_t wanted = (size_t)ceil(2 / epsilon), usual = lp->experiment.bins;
+    size_t most = usual;
+    while (width_of(most) > epsilon * (1 + 0x1p-20) && 2 * most <= DCRF_MAX_BINS)
+        most *= 2;
+    const size_t bins = wanted > FEWEST_BINS ? wanted : FEWEST_BINS;
     return bins < most ? bins : most;
 }
 
-/* Widths above `usual` are left after a few steps if the gap allows it: the next one is as good for
- * y and better for the bound. */
-static bool is_exhausted(struct dcrf_lp *lp, double usual) {
+/* Half the width, down to what the usual number of bins resolves; then what twice the bins do. */
+static double next_width(const struct dcrf_lp *lp) {
+    const double usual = width_of(lp->experiment.bins), now = lp->huber.epsilon;
+    return now > usual ? fmax(now / 2, usual) : 1 / (2 / now + 1);
+}
+
+/* What is subtracted from the bound of a point with so many roundings. */
+static double rounding_error(const struct dcrf_lp *lp, double roundings) {
+    return roundings * 0x1p-24 * lp->space.total;
+}
+
+/* Widths that the usual number of bins resolves with room to spare are left after a few steps if
+ * the gap allows it: the next one is as good for y and better for the bound. */
+static bool is_exhausted(struct dcrf_lp *lp) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const double energy = *lp->problem->best_energy, gap = energy - lp->bound;
-    bool has_stalled = huber->epsilon > usual;
+    bool has_stalled = huber->epsilon > width_of(lp->experiment.bins);
     if (huber->steps_at_epsilon % STALL_STEPS == 0) {
         has_stalled |= lp->space.is_potts && lp->bound - huber->bound_before <= STALLED * gap;
         huber->bound_before = lp->bound;
     }
-    return huber->objective - lp->bound <= EXHAUSTED * gap ||
+    const double precise_bound = lp->bound + rounding_error(lp, lp->best.roundings.pairwise);
+    return huber->objective - precise_bound <= EXHAUSTED * gap ||
            (has_stalled && dcrf_relative_gap(energy, lp->bound, huber->unary_floor) <=
                                NARROW_GAP * huber->epsilon);
 }
 
 static dcrf_status narrow(struct dcrf_lp *lp, dcrf_error *error) {
-    const double usual = 0.5 / (double)lp->experiment.bins, now = lp->huber.epsilon;
-    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && now > FINEST_EPSILON &&
-                   is_exhausted(lp, usual)
-               ? begin_at(lp, now > usual ? fmax(now / 2, usual) : now / 2, error)
+    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON &&
+                   next_width(lp) >= FINEST_EPSILON * (1 - 0x1p-20) && is_exhausted(lp)
+               ? begin_at(lp, next_width(lp), error)
                : DCRF_OK;
 }
 
 /* Is the subtracted rounding error a large part of the remaining gap? */
 static bool needs_precision(const struct dcrf_lp *lp) {
-    return lp->huber.roundings * 0x1p-24 * lp->space.total >
+    return rounding_error(lp, lp->huber.roundings) >
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 

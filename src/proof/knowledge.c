@@ -49,7 +49,7 @@ static void find_errors(struct dcrf_knowledge *known) {
  * (NULL: all). */
 static dcrf_status count_errors(struct dcrf_knowledge *known, const dcrf_operator *op,
                                 double weight, const uint32_t *members, dcrf_error *error) {
-    const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
+    const size_t own = op->methods->ordered_roundings(op, TABLE_NODES, false);
     known->roundings = own > known->roundings ? own : known->roundings;
     if (!op->methods->left_out)
         return DCRF_OK;

@@ -307,7 +307,7 @@ static void check_ordered(const checked &k) {
     q.table_stride = stride;
     struct dcrf_ordered ordered = {bins, table.data(), bin.data(), fraction.data(), out.data()};
     const dcrf_operator *op = &k.op->base.base;
-    const double stated = (double)k.methods->ordered_roundings(op, bins) * 0x1p-24;
+    const double stated = (double)k.methods->ordered_roundings(op, bins, false) * 0x1p-24;
     need(k.methods->ordered(op, nullptr, &ordered, &why));
     compare(k, "ordered, a table", out, 1, ask(k, q, 1), 1, stated, true);
     for (size_t a = 0; a < n; a++)

@@ -284,8 +284,8 @@ static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspac
 }
 
 /* Sums are in double and rounded to float once; claim twice that. */
-static size_t ordered_roundings(const dcrf_operator *op, size_t bins) {
-    (void)op, (void)bins;
+static size_t ordered_roundings(const dcrf_operator *op, size_t bins, bool is_sign) {
+    (void)op, (void)bins, (void)is_sign;
     return 2;
 }
 

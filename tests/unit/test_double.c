@@ -85,7 +85,7 @@ static void test_same_matrix(void **state) {
 
 /* The ordered filter with hats at the nodes, written out in double: a block of one channel per bin
  * through the operator in double. */
-static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
+static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels, bool is_sign) {
     struct fixture f;
     make(&f, kind, DCRF_NORMALIZE_SYMMETRIC);
     const size_t bins = levels->count;
@@ -123,7 +123,8 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
                      DCRF_OK);
     /* The fraction itself is rounded to float here and in the filter: the slope of F between two
      * nodes times the error of the fraction counts as 8 more roundings. */
-    const double promised = (double)(f.op->methods->ordered_roundings(f.op, bins) + 8) * 0x1p-24;
+    const double promised =
+        (double)(f.op->methods->ordered_roundings(f.op, bins, is_sign) + 8) * 0x1p-24;
     for (size_t a = 0; a < VARIABLES; a++) {
         double sum = 0, row_sum = 0;
         for (size_t h = 0; h < bins; h++)
@@ -142,22 +143,33 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
     drop(&f);
 }
 
+/* The clipped line over two nodes and a half, the sign between thresholds, and the sign at nodes
+ * with a line between them. */
+static void check_levels(size_t bins) {
+    static const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_GRID,
+                                               DCRF_OPERATOR_LATTICE};
+    float *nodes = malloc(bins * sizeof *nodes);
+    float *line = malloc(2 * bins * bins * sizeof *line), *steps = line + bins * bins;
+    for (size_t h = 0; h < bins; h++)
+        nodes[h] = (float)h / (float)(bins - 1);
+    for (size_t h = 0; h < bins; h++)
+        for (size_t k = 0; k < bins; k++) {
+            line[h * bins + k] = fmaxf(-1, fminf(1, ((float)k - (float)h) * 0.4f));
+            steps[h * bins + k] = (float)(k > h) - (float)(k < h);
+        }
+    for (size_t kind = 0; kind < 3; kind++) {
+        check_ordered(kinds[kind], &(dcrf_levels){bins, nodes, line}, false);
+        check_ordered(kinds[kind], &(dcrf_levels){bins, nodes, NULL}, true);
+        check_ordered(kinds[kind], &(dcrf_levels){bins, nodes, steps}, true);
+    }
+    free(line);
+    free(nodes);
+}
+
 static void test_ordered_rounding(void **state) {
     (void)state;
-    enum { BINS = 12 };
-    float nodes[BINS], table[BINS * BINS];
-    for (size_t h = 0; h < BINS; h++)
-        nodes[h] = (float)h / (BINS - 1);
-    for (size_t h = 0; h < BINS; h++)
-        for (size_t k = 0; k < BINS; k++)
-            table[h * BINS + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) / 0.25f));
-    const dcrf_levels huber = {BINS, nodes, table}, sign = {BINS, nodes, NULL};
-    check_ordered(DCRF_OPERATOR_EXACT, &huber);
-    check_ordered(DCRF_OPERATOR_EXACT, &sign);
-    check_ordered(DCRF_OPERATOR_GRID, &huber);
-    check_ordered(DCRF_OPERATOR_GRID, &sign);
-    check_ordered(DCRF_OPERATOR_LATTICE, &huber);
-    check_ordered(DCRF_OPERATOR_LATTICE, &sign);
+    check_levels(12);
+    check_levels(77); /* several blocks, the last one not full */
 }
 
 /* The model's definition (dcrf/model.h): a kernel value below 2^-126 may count as anything from 0

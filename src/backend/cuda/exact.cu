@@ -76,7 +76,7 @@ size_t exact_apply_roundings(const struct exact_operator *op) {
 
 /* The sign uses a line. A table uses a product, then F interpolated between two nodes (four
  * roundings) and a sum over the bins. */
-static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins, bool) {
     const size_t line = line_roundings(base), product = exact_apply_roundings(exact_of(base));
     return (line > product ? line : product) + bins + 4;
 }

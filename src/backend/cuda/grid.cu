@@ -192,13 +192,13 @@ static __global__ void read_histograms(const float *seen, struct ordered_group o
     const uint32_t bin = o.bin[i];
     const float fraction = o.fraction ? o.fraction[i] : 0;
     const uint32_t next = fraction > 0 ? bin + 1 : bin;
-    float sum = 0;
+    double sum = 0;
     for (uint32_t k = 0; k < o.bins; k++) {
-        const float low = o.table ? o.table[bin * o.row + k] : (k > bin) - (float)(k < bin);
-        const float high = o.table ? o.table[next * o.row + k] : low;
-        sum += (low + fraction * (high - low)) * seen[i * o.row + k];
+        const float low = o.is_sign ? (k > bin) - (float)(k < bin) : o.table[bin * o.row + k];
+        const float high = o.is_sign ? (k > next) - (float)(k < next) : o.table[next * o.row + k];
+        sum += (double)((low + fraction * (high - low)) * seen[i * o.row + k]);
     }
-    o.out[i / o.channels * o.out_stride + i % o.channels] = sum;
+    o.out[i / o.channels * o.out_stride + i % o.channels] = (float)sum;
 }
 
 static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_group *o,
@@ -217,10 +217,10 @@ static dcrf_status filter_ordered(struct device_operator *op, const struct order
 }
 
 /* Roundings: 1 - fraction; the scales before and after; the products and sums along each axis; F
- * between two nodes (four), and the products and sum over the bins. */
-static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+ * between two nodes (four), the product, and one to float after the sum over the bins in double. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t, bool) {
     const struct device_grid *grid = (const struct device_grid *)base;
-    size_t roundings = 1 + 1 + 2 + 4 + bins + 2;
+    size_t roundings = 1 + 1 + 2 + 4 + 1 + 2;
     for (size_t axis = 0; axis < grid->shape.axes; axis++)
         roundings += 2 * grid->radius[axis] + 2;
     return roundings;

@@ -308,8 +308,7 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
-/* The result for a variable in each bin h of a vertex: sum_k F(h, k) histogram_k, F the table or
- * the sign of k - h. */
+/* The result for a variable in each bin h of a vertex: sum_k F(h, k) histogram_k, in double. */
 static __global__ void weigh(const float *histograms, const float *table, size_t count,
                              uint32_t bins, uint32_t row, float *seen) {
     const size_t i = this_thread();
@@ -317,19 +316,38 @@ static __global__ void weigh(const float *histograms, const float *table, size_t
         return;
     const uint32_t h = (uint32_t)(i % row);
     const float *histogram = histograms + i / row * row;
-    float sum = 0;
-    if (h < bins && table) {
-        for (uint32_t k = 0; k < bins; k++)
-            sum += table[h * row + k] * histogram[k];
-    } else if (h < bins) {
-        float below = 0, above = 0;
-        for (uint32_t k = 0; k < h; k++)
-            below += histogram[k];
-        for (uint32_t k = h + 1; k < bins; k++)
-            above += histogram[k];
-        sum = above - below;
+    double sum = 0;
+    for (uint32_t k = 0; k < bins && h < bins; k++)
+        sum += (double)table[h * row + k] * (double)histogram[k];
+    seen[i] = (float)sum;
+}
+
+/* The same where F is the sign of k - h: (all) - (below h) - (up to h), by partial sums. One warp
+ * per histogram; `seen` may be `histograms`. */
+static __global__ void weigh_by_sign(const float *histograms, size_t count, uint32_t row,
+                                     float *seen) {
+    const size_t at = this_thread() / WARP * row;
+    const uint32_t lane = threadIdx.x % WARP;
+    if (at >= count * row)
+        return;
+    double all = 0, below = 0;
+    for (uint32_t k = lane; k < row; k += WARP)
+        all += (double)histograms[at + k];
+    for (uint32_t reach = WARP / 2; reach > 0; reach /= 2)
+        all += __shfl_xor_sync(~0u, all, reach);
+    for (uint32_t first = 0; first < row; first += WARP) {
+        const uint32_t k = first + lane;
+        const double own = k < row ? (double)histograms[at + k] : 0;
+        double up_to = own;
+        for (uint32_t reach = 1; reach < WARP; reach *= 2) {
+            const double left = __shfl_up_sync(~0u, up_to, reach);
+            up_to += lane >= reach ? left : 0;
+        }
+        up_to += below;
+        if (k < row)
+            seen[at + k] = (float)(all - (up_to - own) - up_to);
+        below = __shfl_sync(~0u, up_to, WARP - 1);
     }
-    seen[i] = sum;
 }
 
 static __global__ void slice_seen(const float *seen, const uint32_t *corner_vertex,
@@ -380,21 +398,25 @@ dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_gro
     float *histograms = nullptr;
     TRY(memory.take(row > MOST_WIDTH ? 2 * floats : floats, WHAT, error));
     TRY(blur_histograms(lattice, o, memory + floats, &histograms, error));
-    weigh<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(
-        histograms, o->table, lattice->vertices * o->channels, (uint32_t)o->bins, (uint32_t)o->row,
-        memory);
+    const size_t rows = lattice->vertices * o->channels;
+    if (o->is_sign)
+        weigh_by_sign<<<blocks_for(rows * WARP), THREADS, 0, op->device->stream>>>(
+            histograms, rows, (uint32_t)o->row, memory);
+    else
+        weigh<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(
+            histograms, o->table, rows, (uint32_t)o->bins, (uint32_t)o->row, memory);
     slice_seen<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
         memory, lattice->corner_vertex, lattice->corner_weight, (uint32_t)lattice->corners, *o);
     return DCRF_OK;
 }
 
 /* Roundings: one for 1 - fraction; two to float, after the pieces and after their sum, both in
- * double; two along each axis, and two more where both orders are added; the products and sum over
- * the bins, and one more for the sign; the products and sum over the corners; five between two
+ * double; two along each axis, and two more where both orders are added; one to float after the sum
+ * over the bins, and those in double; the products and sum over the corners; five between two
  * nodes. */
-static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+static size_t ordered_roundings(const dcrf_operator *base, size_t, bool) {
     const struct device_lattice *lattice = (const struct device_lattice *)base;
-    return 3 + 2 * lattice->corners + 2 + bins + 2 + lattice->corners + 1 + 5;
+    return 3 + 2 * lattice->corners + 2 + 2 + lattice->corners + 1 + 5;
 }
 
 /* ---- the methods ---------------------------------------------------------------------------- */

@@ -23,9 +23,12 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     for (size_t h = 0; h < (from->table ? bins : bins - 1); h++)
         both[h] = from->levels[h];
+    bool is_sign = true;
     for (size_t h = 0; from->table && h < bins; h++)
-        for (size_t k = 0; k < bins; k++)
+        for (size_t k = 0; k < bins; k++) {
             both[row + h * row + k] = from->table[h * bins + k];
+            is_sign &= k <= h || from->table[h * bins + k] == 1;
+        }
     const size_t floats = row + (from->table ? bins * row : 0);
     dcrf_status status = device_array(device, &levels->levels, floats, WHAT, error);
     if (status == DCRF_OK)
@@ -38,6 +41,7 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
     levels->bins = bins;
     levels->row = row;
     levels->table = from->table ? levels->levels + row : nullptr;
+    levels->is_sign = is_sign;
     return DCRF_OK;
 }
 
@@ -114,9 +118,9 @@ static dcrf_status filter_group(const struct pieces *p, struct device_operator *
     const size_t n = op->base.variables;
     make_histograms<<<blocks_for(n * channels * levels->row), THREADS, 0, op->device->stream>>>(
         p->bin, fraction, n * channels, (uint32_t)levels->row, p->memory);
-    const struct ordered_group group = {n,      channels,  levels->bins,  levels->row,
-                                        p->bin, fraction,  levels->table, p->memory,
-                                        out,    out_stride};
+    const struct ordered_group group = {n,         channels, levels->bins,  levels->row,
+                                        p->bin,    fraction, levels->table, levels->is_sign,
+                                        p->memory, out,      out_stride};
     TRY(op->ordered_on_device(op, &group, error));
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -158,7 +162,8 @@ dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspac
         TRY(table.take(floats, WHAT, error));
         TRY(device_upload(device, table, channel->table, floats * sizeof(float), error));
     }
-    const struct ordered_levels levels = {channel->bins, row, nullptr, table};
+    const struct ordered_levels levels = {channel->bins, row, nullptr, table,
+                                          channel->is_sign || !channel->table};
     TRY(filter_group(&p, op, &levels, 1, p.out, 1, error));
     return device_download(device, channel->out, p.out, n * sizeof(float), error);
 }

@@ -13,7 +13,8 @@ struct ordered_levels {
     size_t bins;
     size_t row;    /* floats in a histogram: bins, padded */
     float *levels; /* nodes, or thresholds */
-    float *table;  /* bins rows; NULL: F is the sign */
+    float *table;  /* bins rows; NULL: F is the sign, and `levels` are thresholds */
+    bool is_sign;  /* F is the sign, at least at the nodes */
 };
 
 dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_device *device,
@@ -24,8 +25,9 @@ void ordered_levels_release(struct ordered_levels *levels, dcrf_backend_device *
 struct ordered_group {
     size_t variables, channels, bins, row;
     const uint8_t *bin;            /* variables x channels */
-    const float *fraction, *table; /* NULL: F is the sign */
-    const float *histograms;       /* rows of channels x row: one bin set, or two */
+    const float *fraction, *table; /* NULL: thresholds */
+    bool is_sign;
+    const float *histograms; /* rows of channels x row: one bin set, or two */
     float *out;
     size_t out_stride;
 };

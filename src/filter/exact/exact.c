@@ -79,7 +79,8 @@ static size_t roundings(const dcrf_operator *base) {
 }
 
 /* Interpolating F between two nodes takes four roundings. */
-static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins, bool is_sign) {
+    (void)is_sign;
     return roundings(base) + bins + 4;
 }
 

@@ -55,13 +55,18 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     return dcrf_grid_convolve(&filter, workspace, error);
 }
 
-/* 1 - fraction; the scale; products and sums along each axis; the scale; interpolating F between
- * two nodes (four); products and sums over the bins and over blocks of bins. */
-static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+/* Products and sums over the bins of a block, in four lanes or eight (dsp's `read`). */
+#define BLOCK_ROUNDINGS (DCRF_DSP_WIDTH / 4 + 7)
+
+/* 1 - fraction; the scale; along each axis the sums of pairs, their products, the sum and the
+ * factor; the scale; interpolating F between two nodes (four); the sum over a block, and over the
+ * blocks. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins, bool is_sign) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    size_t roundings = 1 + 1 + 2 + 4 + bins + 2 + bins / DCRF_DSP_WIDTH;
+    (void)is_sign;
+    size_t roundings = 1 + 1 + 2 + 4 + BLOCK_ROUNDINGS + 2 + bins / DCRF_DSP_WIDTH;
     for (size_t axis = 0; axis < op->shape.axes; axis++)
-        roundings += 2 * op->radius[axis] + 2;
+        roundings += op->radius[axis] + 4;
     return roundings;
 }
 

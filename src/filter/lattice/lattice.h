@@ -480,7 +480,7 @@ void dcrf_lattice_free(dcrf_operator *base);
 
 dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                                  const struct dcrf_ordered *channel, dcrf_error *error);
-size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins);
+size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins, bool is_sign);
 
 /* ---- lattice_diagonal.c --------------------------------------------------------------------- */
 

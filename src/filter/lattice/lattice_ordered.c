@@ -98,31 +98,37 @@ static void collect_histograms(void *context, size_t begin, size_t end, size_t w
                h->width * sizeof *h->all);
 }
 
+/* Rows whose partial sums are computed together: each sum waits for the one before it. */
+#define ROWS 8
+
+/* sum_k sign(k - h) histogram_k = (all) - (below h) - (up to h), in double. */
+static void weigh_by_sign(float *rows, size_t count, size_t row, size_t bins) {
+    double all[ROWS] = {0}, below[ROWS] = {0};
+    for (size_t i = 0; i < bins; i++)
+        for (size_t r = 0; r < count; r++)
+            all[r] += (double)rows[r * row + i];
+    for (size_t i = 0; i < bins; i++)
+        for (size_t r = 0; r < count; r++) {
+            float *at = rows + r * row + i;
+            const double up_to = below[r] + (double)*at;
+            *at = (float)(all[r] - below[r] - up_to);
+            below[r] = up_to;
+        }
+}
+
 /* Replace the histogram of a vertex by the output for a variable in each of the bins: sum_k F(h, k)
- * histogram_k. For the sign that is (all above) - (all below). */
+ * histogram_k. */
 static void weigh_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
-    const size_t bins = h->ordered->bins;
-    if (h->ordered->table) {
-        const struct dcrf_histograms histograms = {bins, h->row, h->ordered->table, h->all};
+    const struct dcrf_ordered *ordered = h->ordered;
+    if (ordered->table && !ordered->is_sign) {
+        const struct dcrf_histograms histograms = {ordered->bins, h->row, ordered->table, h->all};
         dcrf_dsp()->weigh(&histograms, begin, end);
         return;
     }
-    for (size_t v = begin; v < end; v++) {
-        float *row = h->all + v * h->row;
-        float seen[DCRF_MAX_BINS];
-        float below = 0, above = 0;
-        for (size_t i = 0; i < bins; i++) {
-            seen[i] = -below;
-            below += row[i];
-        }
-        for (size_t i = bins; i-- > 0;) {
-            seen[i] += above;
-            above += row[i];
-        }
-        memcpy(row, seen, bins * sizeof *row);
-    }
+    for (size_t v = begin; v < end; v += ROWS)
+        weigh_by_sign(h->all + v * h->row, end - v < ROWS ? end - v : ROWS, h->row, ordered->bins);
 }
 
 static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
@@ -182,10 +188,10 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
 }
 
 /* Two for the fraction, one to float; two along each axis, and two more to combine both orders;
- * products and sums over the bins; products and sums over the corners; five to interpolate between
- * two nodes. */
-size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins) {
+ * products and sums over the bins, or for the sign one to float and those in double; products and
+ * sums over the corners; five to interpolate between two nodes. */
+size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins, bool is_sign) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     const size_t corners = lattice->corners;
-    return 3 + 2 * corners * lattice->rounds + 2 + bins + 1 + corners + 1 + 5;
+    return 3 + 2 * corners * lattice->rounds + 2 + (is_sign ? 2 : bins + 1) + corners + 1 + 5;
 }
