@@ -113,13 +113,14 @@ static bool take_proof(const dcrf_solver *solver, solution *found, cli_problem *
     return take_certificate(proof, found, problem);
 }
 
-static bool take_results(const dcrf_solver *solver, size_t variables, solution *found,
-                         cli_problem *problem) {
+static bool take_marginals(const dcrf_solver *solver, size_t variables, solution *found,
+                           cli_problem *problem) {
     dcrf_error error;
-    dcrf_solver_get_info(solver, &found->info);
-    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_UNARY, &found->unary_minimum);
-    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_CONSTANT, &found->constant);
-    dcrf_solver_labels(solver, found->labels, variables, NULL);
+    found->stride = dcrf_padded(found->label_count);
+    found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
+    found->confidence = calloc(variables, sizeof *found->confidence);
+    if (!found->marginals || !found->confidence)
+        return out_of_memory(problem, "marginals");
     if (found->was_cut_short) { /* there may be no marginals: use the labels */
         for (size_t a = 0; a < variables; a++)
             found->marginals[a * found->stride + found->labels[a]] = 1;
@@ -129,6 +130,17 @@ static bool take_results(const dcrf_solver *solver, size_t variables, solution *
     }
     for (size_t a = 0; a < variables; a++)
         found->confidence[a] = found->marginals[a * found->stride + found->labels[a]];
+    return true;
+}
+
+static bool take_results(const solver_options *options, const dcrf_solver *solver, size_t variables,
+                         solution *found, cli_problem *problem) {
+    dcrf_solver_get_info(solver, &found->info);
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_UNARY, &found->unary_minimum);
+    dcrf_solver_candidate_energy(solver, DCRF_CANDIDATE_CONSTANT, &found->constant);
+    dcrf_solver_labels(solver, found->labels, variables, NULL);
+    if (options->wants_marginals && !take_marginals(solver, variables, found, problem))
+        return false;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &found->moment_count);
     if (found->moment_count == 0)
         return true;
@@ -193,7 +205,8 @@ static bool run_solver(const solver_options *options, const built_model *built,
         done = found->was_cut_short || library_problem(problem, "solver", &error);
     }
     done = done && has_energy(options, solver, problem);
-    done = done && take_results(solver, dcrf_model_variables(built->model), found, problem) &&
+    done = done &&
+           take_results(options, solver, dcrf_model_variables(built->model), found, problem) &&
            (found->was_cut_short || options->method != DCRF_METHOD_LP ||
             take_proof(solver, found, problem));
     dcrf_solver_free(&solver);
@@ -210,18 +223,15 @@ static bool find_changes(const built_model *built, solution *found, cli_problem 
 
 static bool allocate(const built_model *built, solution *found) {
     const size_t variables = dcrf_model_variables(built->model);
-    found->stride = dcrf_padded(dcrf_model_labels(built->model));
     found->labels = calloc(variables, sizeof *found->labels);
     found->unary_labels = calloc(variables, sizeof *found->unary_labels);
-    found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
-    found->confidence = calloc(variables, sizeof *found->confidence);
     found->labels_left = calloc(variables, sizeof *found->labels_left);
     found->pixels = variables;
     found->label_count = dcrf_model_labels(built->model);
     found->before = calloc(found->label_count, sizeof *found->before);
     found->after = calloc(found->label_count, sizeof *found->after);
-    return found->labels && found->unary_labels && found->marginals && found->confidence &&
-           found->labels_left && found->before && found->after;
+    return found->labels && found->unary_labels && found->labels_left && found->before &&
+           found->after;
 }
 
 bool solution_find(const solver_options *options, const model_options *model,

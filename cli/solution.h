@@ -18,7 +18,8 @@ typedef struct solver_options {
     size_t seed;
     const char *start_file; /* NULL: none */
     int lp_schedule;        /* dcrf_lp_schedule */
-    int proving;            /* dcrf_proving: no command-line option */
+    int proving;            /* dcrf_proving: no command-line option, like the next */
+    bool wants_marginals;   /* is there an output that needs them? */
 } solver_options;
 
 extern const cli_option method_option_table[];
@@ -52,9 +53,9 @@ typedef struct solution {
     dcrf_plan *plan;        /* for solving the same model again */
     dcrf_energy unary_minimum;
     dcrf_energy constant; /* the best constant labelling; info.constant_label */
-    float *marginals;     /* a block as in dcrf/operator.h */
+    float *marginals;     /* a block as in dcrf/operator.h; NULL if they are not wanted */
     size_t stride;
-    float *confidence; /* the marginal of the chosen label, one per pixel */
+    float *confidence; /* the marginal of the chosen label, one per pixel; NULL as well */
     dcrf_moment *moments;
     size_t moment_count;
     double setup_s; /* reading, building and planning */

@@ -48,6 +48,8 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     options.proving = outputs->certificate_file ? DCRF_PROVE_CERTIFICATE
                       : outputs->proof_file     ? DCRF_PROVE_VARIABLES
                                                 : DCRF_PROVE_BY_GAP;
+    options.wants_marginals =
+        outputs->marginals_file || outputs->confidence_file || outputs->report_file;
     bool done = solution_find(&options, &settings->model, settings->image_file, built, trace, talk,
                               &found, problem);
     if (done && explain)
