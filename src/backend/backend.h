@@ -194,6 +194,7 @@ struct dcrf_backend_advanced {
 };
 
 struct dcrf_backend_proximal_methods;
+struct dcrf_dual; /* backend/dual.h */
 
 /* The steps of the LP, each a few passes over the backend's blocks; sums are in double, in any
  * order, as long as it is always the same. A point of the dual is A alpha + v. A bound on the
@@ -217,8 +218,10 @@ struct dcrf_backend_lp_methods {
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
     dcrf_status (*labels)(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error);
-    /* A alpha and v of best, in place or copied; there is no v without cliques. */
-    bool (*view_best)(const dcrf_backend_lp *lp, double **pairwise, double **clique);
+    /* A alpha and v of best; there is no v without cliques. In place, perhaps with other columns
+     * than the model's, and valid until it moves (false: the host cannot read that memory); or
+     * copied to the model's rows. */
+    bool (*view_best)(const dcrf_backend_lp *lp, struct dcrf_dual *best);
     dcrf_status (*read_best)(dcrf_backend_lp *lp, double *pairwise, double *clique,
                              dcrf_error *error);
     /* Set best to the zero point, with these roundings, and compute its bound. */

@@ -72,8 +72,10 @@ static struct bound_context make_context(const struct dcrf_dual_space *space,
 
 /* A reduced cost, without the error bounds that all labels of the variable share. */
 static inline double reduced_cost(const struct bound_context *c, size_t a, size_t label) {
-    const size_t k = a * c->space->stride + label;
-    const double cost = (double)c->unary[k] - c->dual->pairwise[k];
+    const size_t at = a * c->space->stride + label;
+    const size_t k =
+        c->dual->column_of ? a * c->dual->column_stride + c->dual->column_of[label] : at;
+    const double cost = (double)c->unary[at] - c->dual->pairwise[k];
     if (!c->dual->clique)
         return cost;
     const double per_value = c->space->form == DCRF_CLIQUE_MIN ? c->clique_error : 0;

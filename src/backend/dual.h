@@ -9,6 +9,10 @@
 struct dcrf_dual {
     double *pairwise; /* A alpha: a block with the stride of the space */
     double *clique;   /* v; NULL without cliques */
+    /* If rows have other columns than the space's (dcrf_dual_bound, _exclude and _count can read
+     * them): the column of each label, and the stride; otherwise NULL. */
+    const size_t *column_of;
+    size_t column_stride;
     struct dcrf_roundings roundings;
     /* If the LP keeps the parts that its points are mixed from (lp_mixture.h): the weight of each
      * part in this point; otherwise NULL. */

@@ -55,8 +55,11 @@ static dcrf_status lp_fetch(void *state, dcrf_error *error) {
 }
 
 dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
-    if (lp->methods->view_best(lp->blocks, &lp->best.pairwise, &lp->best.clique))
+    struct dcrf_dual view = lp->best;
+    if (lp->methods->view_best(lp->blocks, &view) && !view.column_of) {
+        lp->best = view;
         return DCRF_OK;
+    }
     dcrf_status status = DCRF_OK;
     if (!lp->best_copy.pairwise)
         status = dcrf_dual_init(&lp->best_copy, &lp->space, error);
@@ -215,6 +218,7 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
 
 struct judge {
     const struct dcrf_lp *lp;
+    const struct dcrf_dual *best;
     const uint16_t *labels;
     uint16_t *counts;
     double excess;
@@ -226,7 +230,7 @@ static void judge_variables(void *context, size_t begin, size_t end, double *sum
     for (size_t a = begin; a < end; a++) {
         bool has_label;
         const size_t count =
-            dcrf_dual_count(&j->lp->space, &j->lp->best, a, j->excess, j->labels[a], &has_label);
+            dcrf_dual_count(&j->lp->space, j->best, a, j->excess, j->labels[a], &has_label);
         sums[RIGHT] += count == 1 && has_label;
         sums[WRONG] += !has_label;
         if (j->counts)
@@ -237,12 +241,15 @@ static void judge_variables(void *context, size_t begin, size_t end, double *sum
 dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
                           struct dcrf_judgement *judgement, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    const dcrf_status status = dcrf_lp_fetch_best(lp, error);
+    struct dcrf_dual view = lp->best;
+    const bool is_in_place = lp->methods->view_best(lp->blocks, &view);
+    const dcrf_status status = is_in_place ? DCRF_OK : dcrf_lp_fetch_best(lp, error);
     if (status < 0)
         return status;
+    const struct dcrf_dual *best = is_in_place ? &view : &lp->best;
     double sums[JUDGED];
-    struct judge judge = {lp, labels, judgement->counts,
-                          energy - dcrf_dual_bound(&lp->space, &lp->best)};
+    struct judge judge = {lp, best, labels, judgement->counts,
+                          energy - dcrf_dual_bound(&lp->space, best)};
     if (!(judge.excess >= 0)) /* the bound is wrong: claim nothing */
         judge.excess = (double)INFINITY;
     dcrf_parallel_sums(dcrf_workspace_pool(lp->problem->workspace), lp->problem->model->variables,

@@ -440,8 +440,8 @@ static dcrf_status lp_labels(dcrf_backend_lp *handle, uint16_t *labels, dcrf_err
     RUN("lp_labels", cpu->lp->labels(object_of(handle)->of_cpu, labels, error));
 }
 
-static bool lp_view_best(const dcrf_backend_lp *handle, double **pairwise, double **clique) {
-    (void)handle, (void)pairwise, (void)clique;
+static bool lp_view_best(const dcrf_backend_lp *handle, struct dcrf_dual *best) {
+    (void)handle, (void)best;
     return false;
 }
 

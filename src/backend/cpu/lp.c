@@ -104,11 +104,12 @@ static dcrf_status read_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error
     return DCRF_OK;
 }
 
-static bool view_best(const dcrf_backend_lp *lp, double **pairwise, double **clique) {
-    if (dcrf_lp_blocks_share(&lp->blocks))
-        return false;
-    *pairwise = lp->blocks.dual[DCRF_BACKEND_BEST].pairwise;
-    *clique = lp->blocks.dual[DCRF_BACKEND_BEST].clique;
+static bool view_best(const dcrf_backend_lp *lp, struct dcrf_dual *best) {
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    best->pairwise = blocks->dual[DCRF_BACKEND_BEST].pairwise;
+    best->clique = blocks->dual[DCRF_BACKEND_BEST].clique;
+    best->column_of = dcrf_lp_blocks_share(blocks) ? blocks->column_of : NULL;
+    best->column_stride = blocks->space.stride;
     return true;
 }
 

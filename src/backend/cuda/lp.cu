@@ -234,8 +234,8 @@ static const float *lp_view(const dcrf_backend_lp *lp) {
     return nullptr;
 }
 
-static bool lp_view_best(const dcrf_backend_lp *lp, double **pairwise, double **clique) {
-    (void)lp, (void)pairwise, (void)clique;
+static bool lp_view_best(const dcrf_backend_lp *lp, struct dcrf_dual *best) {
+    (void)lp, (void)best;
     return false;
 }
 
