@@ -19,8 +19,9 @@ size_t dcrf_align(size_t bytes) {
 /* Large arrays request huge pages: fewer page faults when they are first written, fewer TLB misses
  * when they are gathered from. Once released they are kept, up to MOST_KEPT_BYTES: the system
  * clears every page that it hands out, which takes longer than a pass over it, and successive calls
- * need arrays of the same sizes. The system may reclaim the pages of kept blocks at any time, and
- * memory in use and kept together never exceeds the peak in use by more than a quarter. */
+ * need arrays of the same sizes. The system may reclaim the pages of kept blocks at any time. In
+ * use and kept together, memory never exceeds the peak in use until that peak is over, and later by
+ * no more than a quarter: a process that makes one call takes what the call needs. */
 #ifdef DCRF_HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
@@ -49,6 +50,7 @@ static struct {
         bool is_kept; /* else in use */
     } blocks[MOST_BLOCKS];
     size_t used_bytes, most_used_bytes, kept_bytes;
+    bool is_peak_over; /* has less than half of the peak been in use since? */
 } store;
 static dcrf_mutex store_mutex = DCRF_MUTEX_INIT;
 
@@ -110,7 +112,7 @@ static struct block *find_entry(const void *memory) {
 /* The limit for memory in use and kept together. Without some slack above the peak in use, one
  * small array without a match would evict a large one in every call. */
 static size_t most_held(void) {
-    return store.most_used_bytes + store.most_used_bytes / KEPT_SHARE;
+    return store.most_used_bytes + (store.is_peak_over ? store.most_used_bytes / KEPT_SHARE : 0);
 }
 
 static void *take_huge(size_t bytes) {
@@ -150,8 +152,10 @@ static void *allocate_huge(size_t size) {
             store.used_bytes += bytes;
         }
     }
-    if (store.used_bytes > store.most_used_bytes)
+    if (store.used_bytes > store.most_used_bytes) {
         store.most_used_bytes = store.used_bytes;
+        store.is_peak_over = false;
+    }
     store_leave();
     return memory;
 }
@@ -165,6 +169,7 @@ static bool keep(void *memory) {
     const bool is_kept = block && block->bytes <= MOST_KEPT_BYTES;
     if (block) {
         store.used_bytes -= block->bytes;
+        store.is_peak_over |= store.used_bytes < store.most_used_bytes / 2;
         if (is_kept) {
             dcrf_lend_pages(memory, block->bytes);
             block->is_kept = true;
