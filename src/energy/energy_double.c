@@ -12,27 +12,41 @@
 /* Maximum number of labels filtered together. */
 #define CHANNELS 8
 
+/* No more than fit into the memory of the blocks in float. */
 static size_t channels_of(size_t label_count) {
-    return label_count < CHANNELS ? label_count : CHANNELS;
+    const size_t fit = dcrf_padded(label_count) / 2;
+    return fit < CHANNELS ? fit : CHANNELS;
+}
+
+/* Room for `channels` doubles per variable. */
+static double *take_block(dcrf_workspace *workspace, const struct dcrf_slot *slot, size_t variables,
+                          size_t channels) {
+    return dcrf_workspace_slot(workspace, slot, variables, channels * sizeof(double));
 }
 
 /* sum_ab K_ab mu(x_a, x_b) from the indicators of the labels that occur; `mu` is NULL for Potts. */
 static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *workspace,
                                      const uint16_t *labels, size_t label_count, const float *mu,
-                                     double *block, double *sum, dcrf_error *error) {
+                                     double *sum, dcrf_error *error) {
     const size_t n = op->variables;
-    double *filtered = block + n * channels_of(label_count);
     uint8_t *occurs = dcrf_allocate_zero(label_count, sizeof *occurs);
     if (!occurs)
         return dcrf_fail_memory(error, "an energy in double");
     for (size_t a = 0; a < n; a++)
         occurs[labels[a]] = 1;
-    dcrf_status status = DCRF_OK;
+    size_t count = 0;
+    for (size_t i = 0; i < label_count; i++)
+        count += occurs[i];
+    const size_t most = channels_of(count);
+    double *block = take_block(workspace, &dcrf_energy_slot, n, most);
+    double *filtered = take_block(workspace, &dcrf_filtered_slot, n, most);
+    dcrf_status status =
+        block && filtered ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
     *sum = 0;
     for (size_t next = 0; next < label_count && status == DCRF_OK;) {
         uint16_t label[CHANNELS];
         size_t channels = 0;
-        for (; next < label_count && channels < CHANNELS; next++)
+        for (; next < label_count && channels < most; next++)
             if (occurs[next])
                 label[channels++] = (uint16_t)next;
         if (channels == 0)
@@ -58,7 +72,7 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
 
 /* The same for a kernel, with an error bound that includes the pairs that the operator omits. */
 static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspace *workspace,
-                              const uint16_t *labels, double *block, double *sum, double *error_of,
+                              const uint16_t *labels, double *sum, double *error_of,
                               dcrf_error *error) {
     const dcrf_operator *op = plan->kernels[kernel].op;
     const struct dcrf_operator_methods *methods = op->methods;
@@ -69,13 +83,15 @@ static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspa
         is_potts && methods->disagreement
             ? methods->disagreement(op, workspace, labels, true, sum, error)
             : sum_by_indicators(op, workspace, labels, plan->model->labels,
-                                is_potts ? NULL : k->compatibility_values, block, sum, error);
+                                is_potts ? NULL : k->compatibility_values, sum, error);
     *error_of = status == DCRF_OK && methods->double_error ? methods->double_error(op) * *sum : 0;
     if (status < 0 || !methods->left_out)
         return status;
-    status = methods->left_out(op, workspace, true, block, error);
+    double *left_out = take_block(workspace, &dcrf_energy_slot, op->variables, 1);
+    status = left_out ? methods->left_out(op, workspace, true, left_out, error)
+                      : dcrf_fail_memory(error, "an energy in double");
     for (size_t a = 0; a < op->variables && status == DCRF_OK; a++)
-        *error_of += largest * block[a];
+        *error_of += largest * left_out[a];
     return status;
 }
 
@@ -104,9 +120,7 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const uint16_t *labels, double *of_kernel, double *error_of,
                                dcrf_error *error) {
     const dcrf_model *model = plan->model;
-    double *block = dcrf_workspace_slot(workspace, &dcrf_energy_slot, model->variables,
-                                        2 * channels_of(model->labels) * sizeof *block);
-    dcrf_status status = block ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
+    dcrf_status status = DCRF_OK;
     /* If no labels differ, all sums are zero and nothing is omitted. */
     const bool is_constant = dcrf_labels_are_constant(labels, model->variables);
     *error_of = 0;
@@ -114,7 +128,7 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
         const double weight = model->kernels[m].weight;
         double sum = 0, off = 0;
         if (weight != 0 && !is_constant)
-            status = sum_kernel(plan, m, workspace, labels, block, &sum, &off, error);
+            status = sum_kernel(plan, m, workspace, labels, &sum, &off, error);
         of_kernel[m] = weight * sum;
         *error_of += weight * off;
     }

@@ -2,7 +2,8 @@
 
 #include "core/error.h"
 
-const struct dcrf_slot dcrf_energy_slot = {"blocks of an energy"};
+const struct dcrf_slot dcrf_energy_slot = {"the block of an energy"};
+const struct dcrf_slot dcrf_filtered_slot = {"a filtered block"};
 const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
 const struct dcrf_slot dcrf_energy_slot3 = {"sums of an energy"};
 
@@ -79,10 +80,11 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
         pairs->label_count < LABELS_PER_BLOCK ? pairs->label_count : LABELS_PER_BLOCK;
     pairs->stride = dcrf_padded(widest);
     pairs->in = dcrf_workspace_slot(pairs->workspace, &dcrf_energy_slot, model->variables,
-                                    2 * pairs->stride * sizeof *pairs->in);
-    if (!pairs->in)
+                                    pairs->stride * sizeof *pairs->in);
+    pairs->out = dcrf_workspace_slot(pairs->workspace, &dcrf_filtered_slot, model->variables,
+                                     pairs->stride * sizeof *pairs->out);
+    if (!pairs->in || !pairs->out)
         return dcrf_fail_memory(error, "the blocks of an energy");
-    pairs->out = pairs->in + model->variables * pairs->stride;
     *total = 0;
     for (pairs->kernel = 0; pairs->kernel < model->kernel_count; pairs->kernel++) {
         const double weight = model->kernels[pairs->kernel].weight;

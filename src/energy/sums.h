@@ -13,8 +13,12 @@ dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, d
 /* Do all variables have the same label? */
 bool dcrf_labels_are_constant(const uint16_t *labels, size_t count);
 
-/* Scratch memory of the energies: blocks, a list of labels, sums. */
+/* Scratch memory of the energies: a block on its way into the operators, a list of labels, sums. */
 extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
+
+/* A block that comes out of the operators and is used up before its owner returns: energies, moves
+ * and mean field share it. */
+extern const struct dcrf_slot dcrf_filtered_slot;
 
 /* A sum over kernels, labels and variables. For each kernel with nonzero weight and each block of
  * labels, `fill` writes the block `in` (one channel per label), the operator filters `in` to `out`,
@@ -42,7 +46,7 @@ struct dcrf_pair_sum {
 };
 
 /* Run the sum. *total is the weighted sum over all kernels, and of_kernel[m] (if not NULL) that of
- * kernel m. Uses dcrf_energy_slot. */
+ * kernel m. Uses dcrf_energy_slot and dcrf_filtered_slot. */
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
                               dcrf_error *error);
 

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
+#include "energy/sums.h"
 #include "energy/update.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@
 
 struct mean_field {
     dcrf_backend_iterate base;
-    float *message;
-    float *logits; /* of the last update; NULL: no damping */
+    float *message; /* the workspace's memory, taken anew for every pass */
+    float *logits;  /* of the last update; NULL: no damping */
     bool has_logits;
     float *cold_unary; /* the unaries times the coldness; NULL: the coldness is always 1 */
     float coldness;
@@ -34,7 +35,6 @@ static struct mean_field *mean_field_of(dcrf_backend_iterate *iterate) {
 static void free_mean_field(dcrf_backend_iterate *iterate) {
     struct mean_field *mf = mean_field_of(iterate);
     dcrf_release(mf->base.y);
-    dcrf_release(mf->message);
     dcrf_release(mf->logits);
     dcrf_release(mf->cold_unary);
     dcrf_release(mf->extra);
@@ -55,14 +55,19 @@ static bool take_cliques(struct mean_field *mf) {
     return mf->extra && mf->scratch && mf->agreement;
 }
 
+static dcrf_status take_message(struct mean_field *mf, dcrf_error *error) {
+    const dcrf_model *model = mf->base.model;
+    mf->message = dcrf_workspace_slot(mf->base.coupling->workspace, &dcrf_filtered_slot,
+                                      model->variables, model->stride * sizeof(float));
+    return mf->message ? DCRF_OK : dcrf_fail_memory(error, "mean field");
+}
+
 static bool take_memory(struct mean_field *mf, enum dcrf_backend_use use) {
     const size_t n = mf->base.model->variables, row = mf->base.model->stride * sizeof(float);
     mf->base.y = dcrf_allocate(n, row);
-    mf->message = dcrf_allocate(n, row);
-    if (!mf->base.y || !mf->message)
+    if (!mf->base.y)
         return false;
     dcrf_parallel_clear(mf->base.pool, mf->base.y, n * row);
-    dcrf_parallel_clear(mf->base.pool, mf->message, n * row);
     if (use == DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD && !(mf->logits = dcrf_allocate(n, row)))
         return false;
     if (use == DCRF_BACKEND_FOR_ANNEALING && !(mf->cold_unary = dcrf_allocate(n, row)))
@@ -135,7 +140,6 @@ static double entropy_rows(void *context, size_t begin, size_t end) {
 
 dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float *q, float coldness,
                                       double *entropy, dcrf_error *error) {
-    (void)error;
     struct mean_field *mf = mean_field_of(iterate);
     const dcrf_model *model = iterate->model;
     double sums[DCRF_SOFTMAX_SUMS];
@@ -146,6 +150,11 @@ dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float
             *entropy = dcrf_parallel_sum(iterate->pool, model->variables, entropy_rows, mf);
         return DCRF_OK;
     }
+    const dcrf_status status = take_message(mf, error);
+    if (status < 0)
+        return status;
+    dcrf_parallel_clear(iterate->pool, mf->message,
+                        model->variables * model->stride * sizeof *mf->message);
     set_coldness(mf, coldness);
     const struct dcrf_update update = update_of(mf, 0);
     dcrf_update_start(&update, sums);
@@ -218,6 +227,9 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
                                      dcrf_error *error) {
     struct mean_field *mf = mean_field_of(iterate);
     double found[DCRF_BACKEND_UPDATE_SUMS];
+    dcrf_status status = take_message(mf, error);
+    if (status < 0)
+        return status;
     if (how->damping > 0 && !mf->has_logits) {
         dcrf_parallel_for(iterate->pool, iterate->model->variables, ROWS_PER_CHUNK, recover_logits,
                           mf);
@@ -226,7 +238,7 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
     set_coldness(mf, how->coldness);
     found[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
     const struct dcrf_update update = update_of(mf, how->damping);
-    const dcrf_status status = dcrf_update_step(&update, found, error);
+    status = dcrf_update_step(&update, found, error);
     if (status == DCRF_OK && sums)
         memcpy(sums, found, sizeof found);
     return status;

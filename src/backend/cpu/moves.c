@@ -2,14 +2,16 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/sums.h"
 
 #include <string.h>
+
+static const struct dcrf_slot second_field_slot = {"the field of a second labelling"};
 
 /* ---- from and to the caller ----------------------------------------------------------------- */
 
 static void free_labelling(struct dcrf_labelling *labelling) {
     dcrf_release(labelling->labels);
-    dcrf_release(labelling->field);
     dcrf_release(labelling->channel_of);
 }
 
@@ -24,13 +26,12 @@ static void free_moves(dcrf_backend_moves *moves) {
     dcrf_release(moves);
 }
 
-static bool take_labelling(struct dcrf_labelling *labelling, const dcrf_model *model) {
-    /* One column more than there are labels, for the labels that do not occur. */
-    const size_t row = dcrf_padded(model->labels + 1) * sizeof(float);
+static bool take_labelling(struct dcrf_labelling *labelling, const dcrf_model *model,
+                           const struct dcrf_slot *field_slot) {
     labelling->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
-    labelling->field = dcrf_allocate(model->variables, row);
+    labelling->field_slot = field_slot;
     labelling->channel_of = dcrf_allocate(model->labels, sizeof(uint16_t));
-    return labelling->labels && labelling->field && labelling->channel_of;
+    return labelling->labels && labelling->channel_of;
 }
 
 static bool take_cliques(dcrf_backend_moves *moves) {
@@ -51,9 +52,9 @@ static bool take_memory(dcrf_backend_moves *moves) {
     const size_t variables = moves->model->variables;
     moves->gain = dcrf_allocate(variables, sizeof(float));
     moves->target = dcrf_allocate(variables, sizeof(uint16_t));
-    return moves->gain && moves->target && take_labelling(&moves->current, moves->model) &&
-           take_labelling(&moves->trial, moves->model) && dcrf_moves_indicator(moves) &&
-           take_cliques(moves);
+    return moves->gain && moves->target &&
+           take_labelling(&moves->current, moves->model, &dcrf_filtered_slot) &&
+           take_labelling(&moves->trial, moves->model, &second_field_slot) && take_cliques(moves);
 }
 
 static dcrf_status make_moves(dcrf_backend_moves **out, dcrf_backend_device *device,

@@ -20,7 +20,8 @@ struct dcrf_clique_state {
  * occurs, and a column of zeros shared by all others. */
 struct dcrf_labelling {
     uint16_t *labels;
-    float *field; /* B of the labelling, rows `stride` apart */
+    const struct dcrf_slot *field_slot; /* the workspace's memory of the field */
+    float *field;                       /* B of the labelling, rows `stride` apart */
     size_t stride;
     size_t channels;      /* columns filled by the operators */
     uint16_t *channel_of; /* label -> column */
@@ -48,12 +49,8 @@ static inline float dcrf_local_cost(const dcrf_backend_moves *moves, size_t vari
                current->field[variable * current->stride + current->channel_of[label]];
 }
 
-/* The block that goes through the operators, with room for a column for every label and one more.
- * It is the scratch memory of the energies (energy/sums.h), which are not computed at the same
- * time; it is allocated when the moves are made. NULL: out of memory. */
-float *dcrf_moves_indicator(const dcrf_backend_moves *moves);
-
-/* Find the field and the energy of a labelling. */
+/* Find the field and the energy of a labelling. The memory of fields, and of what goes into the
+ * operators, is the workspace's and only as wide as it must be. */
 dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
                                double *energy, dcrf_error *error);
 

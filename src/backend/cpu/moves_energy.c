@@ -14,12 +14,6 @@ struct evaluation {
     float *indicator;
 };
 
-float *dcrf_moves_indicator(const dcrf_backend_moves *moves) {
-    const dcrf_model *model = moves->model;
-    return dcrf_workspace_slot(moves->workspace, &dcrf_energy_slot, model->variables,
-                               dcrf_padded(model->labels + 1) * sizeof(float));
-}
-
 static void fill_indicator(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct evaluation *evaluation = context;
@@ -61,9 +55,6 @@ static dcrf_status find_field(dcrf_backend_moves *moves, struct dcrf_labelling *
     const dcrf_model *model = moves->model;
     dcrf_pool *pool = dcrf_workspace_pool(moves->workspace);
     const bool is_potts = dcrf_coupling_is_potts(moves->coupling);
-    struct evaluation evaluation = {moves, labelling, dcrf_moves_indicator(moves)};
-    if (!evaluation.indicator)
-        return dcrf_fail_memory(error, "moves");
     if (is_potts) {
         choose_columns(model, labelling);
     } else {
@@ -72,6 +63,14 @@ static dcrf_status find_field(dcrf_backend_moves *moves, struct dcrf_labelling *
         for (size_t i = 0; i < model->labels; i++)
             labelling->channel_of[i] = (uint16_t)i;
     }
+    const size_t row = labelling->stride * sizeof(float);
+    struct evaluation evaluation = {
+        moves, labelling,
+        dcrf_workspace_slot(moves->workspace, &dcrf_energy_slot, model->variables, row)};
+    labelling->field =
+        dcrf_workspace_slot(moves->workspace, labelling->field_slot, model->variables, row);
+    if (!evaluation.indicator || !labelling->field)
+        return dcrf_fail_memory(error, "moves");
     dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicator, &evaluation);
     if (!is_potts)
         return dcrf_coupling_field(moves->coupling, evaluation.indicator, labelling->field, error);
