@@ -3,14 +3,15 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/columns.h"
+#include "energy/sums.h"
 #include "filter/plan.h"
 
-/* Adds a kernel's row sums to the totals. */
-static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_error *error) {
+/* Adds a kernel's row sums to the totals. `image`: room for a number per variable. */
+static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, const double *ones,
+                            double *image, dcrf_error *error) {
     const dcrf_operator *op = space->plan->kernels[kernel].op;
     const size_t n = space->plan->model->variables;
     const double weight = space->plan->model->kernels[kernel].weight;
-    double *ones = space->scratch, *image = ones + n;
     if (weight == 0)
         return DCRF_OK;
     const struct dcrf_column_group *group =
@@ -32,16 +33,19 @@ static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_e
 /* The row sums in double, so that their rounding error is negligible. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->plan->model->variables;
-    dcrf_status status = DCRF_OK;
-    for (size_t a = 0; a < n; a++) {
-        space->scratch[a] = 1;
+    double *ones = dcrf_workspace_slot(space->workspace, &dcrf_energy_slot, n, sizeof *ones);
+    double *image = dcrf_workspace_slot(space->workspace, &dcrf_filtered_slot, n, sizeof *image);
+    dcrf_status status =
+        ones && image ? DCRF_OK : dcrf_fail_memory(error, "the row sums of the kernels");
+    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
+        ones[a] = 1;
         space->sums[a] = 0;
         space->curvature[a] = 0;
     }
     for (size_t k = 0; k < n * space->columns->group_count && space->group_sums; k++)
         space->group_sums[k] = 0;
     for (size_t m = 0; m < space->plan->kernel_count && status == DCRF_OK; m++)
-        status = add_rows(space, m, error);
+        status = add_rows(space, m, ones, image, error);
     space->total = 0;
     for (size_t a = 0; a < n && status == DCRF_OK; a++) {
         space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
@@ -132,7 +136,6 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     space->curvature = dcrf_allocate(n, sizeof(float));
     if (!space->is_potts)
         space->group_sums = dcrf_allocate(n, space->columns->group_count * sizeof(float));
-    space->scratch = dcrf_allocate(n, 2 * sizeof(double));
     space->is_open = dcrf_allocate(n, sizeof *space->is_open);
     for (size_t p = 0; p < cliques->count; p++) {
         const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
@@ -143,7 +146,7 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
         space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
         space->stiffness = dcrf_allocate(cliques->count, sizeof(double));
     }
-    if (space->sums && space->row_sums && space->curvature && space->scratch && space->is_open &&
+    if (space->sums && space->row_sums && space->curvature && space->is_open &&
         (space->is_potts || space->group_sums) &&
         (!has_cliques || (space->clique_cost && space->clique_weight && space->stiffness)))
         status = space->is_potts ? DCRF_OK : find_distances(space, error);
@@ -169,7 +172,6 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     dcrf_release(space->group_sums);
     dcrf_release(space->distances);
     dcrf_columns_free(&space->columns);
-    dcrf_release(space->scratch);
     dcrf_release(space->is_open);
     dcrf_release(space->clique_cost);
     dcrf_release(space->clique_weight);

@@ -56,7 +56,6 @@ struct dcrf_dual_space {
     double *sums;         /* of the rows: sum_m w_m reach_m (K_m 1)_a, reach_m = 1 for Potts */
     float *row_sums;      /* the same, rounded up */
     double total;         /* of all rows */
-    double *scratch;      /* for dcrf_dual_space_measure */
     uint8_t *is_open;     /* for a line search: does a variable's slope change along it? */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */

@@ -85,6 +85,12 @@ void *dcrf_workspace_slot(dcrf_workspace *workspace, const struct dcrf_slot *slo
     return held->memory;
 }
 
+void dcrf_workspace_release(dcrf_workspace *workspace, const struct dcrf_slot *slot) {
+    struct held *held = find_slot(workspace, slot);
+    if (held)
+        clear(held);
+}
+
 bool dcrf_workspace_attach(dcrf_workspace *workspace, const struct dcrf_slot *slot, void *object,
                            void (*free_object)(void *object)) {
     struct held *held = find_slot(workspace, slot);

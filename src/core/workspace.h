@@ -23,6 +23,9 @@ struct dcrf_slot {
 void *dcrf_workspace_slot(dcrf_workspace *workspace, const struct dcrf_slot *slot, size_t count,
                           size_t bytes);
 
+/* Release the memory of a slot, which was needed for something larger than what follows. */
+void dcrf_workspace_release(dcrf_workspace *workspace, const struct dcrf_slot *slot);
+
 /* Attach an object that lives as long as the workspace, or until another takes its slot; attaching
  * NULL frees it. False if there is no room. */
 bool dcrf_workspace_attach(dcrf_workspace *workspace, const struct dcrf_slot *slot, void *object,

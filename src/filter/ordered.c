@@ -86,8 +86,9 @@ struct group {
     float *out;
     size_t stride, channels;
     size_t variables;
-    float *value; /* GROUP x variables, for the results */
-    float *fraction;
+    float *value;    /* for the results, `variables` for each channel */
+    float *fraction; /* begins `variables` behind the results: one is used up when the next result
+                        is written in its place */
     uint8_t *bin;
 };
 
@@ -182,7 +183,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     const size_t n = op->variables;
     const size_t table_floats = levels->count * dcrf_bin_row(levels->count);
     size_t floats;
-    if (!dcrf_multiply(n, 2 * GROUP, &floats) || floats > SIZE_MAX - table_floats)
+    if (!dcrf_multiply(n, GROUP + 1, &floats) || floats > SIZE_MAX - table_floats)
         return dcrf_fail_memory(error, "the ordered filter");
     float *memory =
         dcrf_workspace_slot(workspace, &channels_slot, floats + table_floats, sizeof *memory);
@@ -195,7 +196,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                           .stride = stride,
                           .variables = n,
                           .value = memory,
-                          .fraction = memory + n * GROUP,
+                          .fraction = memory + n,
                           .bin = bins};
     const bool is_sign = has_sign(levels);
     const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;

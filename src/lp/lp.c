@@ -11,6 +11,7 @@
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/sums.h"
 #include "lp/potential_flow.h"
 
 #include <math.h>
@@ -199,6 +200,8 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
         (status = go_on(lp, error)) < 0)
         return status;
     if (!lp->has_best) { /* dual points stay valid wherever the primal starts */
+        /* Mean field took a column for every label; the LP has them for labels in use. */
+        dcrf_workspace_release(lp->problem->workspace, &dcrf_filtered_slot);
         dcrf_dual_forget(&lp->best, &lp->space);
         lp->is_best_old = true;
         status = lp->methods->reset_best(lp->blocks, lp->best.roundings, &lp->bound, error);

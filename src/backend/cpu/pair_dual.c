@@ -8,37 +8,44 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/sums.h"
 
 #include <math.h>
 #include <string.h>
 
 #define GRAIN 1024
 
+/* The workspace's memory, which others use between two points. */
+static bool take_blocks(struct dcrf_pair_filter *filter) {
+    const struct dcrf_dual_space *space = filter->space;
+    const size_t row = filter->stride * sizeof(float);
+    filter->packed =
+        dcrf_workspace_slot(space->workspace, &dcrf_energy_slot, space->variables, row);
+    filter->filtered =
+        dcrf_workspace_slot(space->workspace, &dcrf_filtered_slot, space->variables, row);
+    return filter->packed && filter->filtered;
+}
+
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->variables, chunks = (n + GRAIN - 1) / GRAIN;
     const bool has_cuts = !dcrf_columns_are_labels(space->columns);
     const size_t most = has_cuts ? space->columns->most : space->stride;
-    const size_t row = dcrf_padded(most) * sizeof(float);
-    *filter = (struct dcrf_pair_filter){.space = space};
-    filter->packed = dcrf_allocate(n, row);
-    filter->filtered = dcrf_allocate(n, row);
+    *filter = (struct dcrf_pair_filter){.space = space, .stride = dcrf_padded(most)};
     if (has_cuts)
-        filter->columns = dcrf_allocate(n, row);
+        filter->columns = dcrf_allocate(n, filter->stride * sizeof(float));
     filter->alive = dcrf_allocate(most, sizeof *filter->alive);
     filter->largest = dcrf_allocate(chunks, 2 * most * sizeof(float));
     filter->nodes = dcrf_allocate(DCRF_MAX_BINS, sizeof(float));
     filter->table = dcrf_allocate(DCRF_MAX_BINS, DCRF_MAX_BINS * sizeof(float));
-    if (filter->packed && filter->filtered && (filter->columns || !has_cuts) && filter->alive &&
-        filter->largest && filter->nodes && filter->table)
+    if (take_blocks(filter) && (filter->columns || !has_cuts) && filter->alive && filter->largest &&
+        filter->nodes && filter->table)
         return DCRF_OK;
     dcrf_pair_filter_clear(filter);
     return dcrf_fail_memory(error, "the ordered filter");
 }
 
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
-    dcrf_release(filter->packed);
-    dcrf_release(filter->filtered);
     dcrf_release(filter->columns);
     dcrf_release(filter->alive);
     dcrf_release(filter->largest);
@@ -139,6 +146,8 @@ void dcrf_pair_find_live(struct dcrf_pair_filter *filter, const float *y, double
     struct pack_context context = {.filter = filter, .group = &labels};
     choose_columns(&context, y);
     find_alive(&context, threshold);
+    if (!take_blocks(filter)) /* no room to filter any */
+        filter->alive_count = 0;
 }
 
 static void pack(void *context, size_t begin, size_t end, size_t worker) {
@@ -373,6 +382,8 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
     const struct dcrf_dual_space *space = filter->space;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     const dcrf_levels levels = find_levels(filter, shape);
+    if (!take_blocks(filter))
+        return dcrf_fail_memory(error, "the ordered filter");
     dcrf_parallel_clear(pool, dual->pairwise,
                         space->variables * space->stride * sizeof *dual->pairwise);
     dual->roundings.pairwise = dcrf_pair_roundings(space, shape);

@@ -6,12 +6,13 @@
 #include "core/interrupt.h"
 #include "energy/columns.h"
 
-/* Scratch memory of the filter: blocks that hold only the live columns. */
+/* Scratch memory of the filter. */
 struct dcrf_pair_filter {
     const struct dcrf_dual_space *space;
-    float *packed, *filtered;
-    float *columns; /* of a group of kernels with cuts; NULL if all columns are labels */
-    size_t *alive;  /* the columns with an entry above the threshold */
+    size_t stride;            /* of blocks with all columns */
+    float *packed, *filtered; /* blocks of the live columns: the workspace's, until the next use */
+    float *columns;           /* of a group of kernels with cuts; NULL if all columns are labels */
+    size_t *alive;            /* the columns with an entry above the threshold */
     size_t alive_count;
     float *largest; /* per chunk of variables and column */
     float *nodes, *table;
@@ -31,7 +32,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error);
 
-/* Set filter->alive to the labels with an entry of y above the threshold. */
+/* Set filter->alive to the labels with an entry of y above the threshold, and take the blocks. */
 void dcrf_pair_find_live(struct dcrf_pair_filter *filter, const float *y, double threshold);
 
 #endif
