@@ -194,7 +194,8 @@ struct dcrf_backend_advanced {
 };
 
 struct dcrf_backend_proximal_methods;
-struct dcrf_dual; /* backend/dual.h */
+struct dcrf_dual;      /* backend/dual.h */
+struct dcrf_marginals; /* energy/labelling.h */
 
 /* The steps of the LP, each a few passes over the backend's blocks; sums are in double, in any
  * order, as long as it is always the same. A point of the dual is A alpha + v. A bound on the
@@ -211,10 +212,10 @@ struct dcrf_backend_lp_methods {
     dcrf_status (*start)(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
                          const float *metric, dcrf_error *error);
     dcrf_status (*restart)(dcrf_backend_lp *lp, dcrf_error *error); /* z = y */
-    /* Marginals, a block with the model's stride: y in place, valid until it moves (NULL: the host
-     * cannot read that memory), or copied; and the labels with the largest y, the first on a tie.
-     */
-    const float *(*view)(const dcrf_backend_lp *lp);
+    /* Marginals: y in place, perhaps without columns for labels whose y is zero, valid until it
+     * moves (false: the host cannot read that memory); copied, a block with the model's stride; and
+     * the labels with the largest y, the first on a tie. */
+    bool (*view)(const dcrf_backend_lp *lp, struct dcrf_marginals *rows);
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
     dcrf_status (*labels)(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error);

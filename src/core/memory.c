@@ -92,7 +92,8 @@ static void drop_kept(size_t bytes) {
 }
 
 /* The smallest kept block that is large enough, unless it is more than twice as large: arrays other
- * than the one it was made for can reuse it, and it need not be cleared again. */
+ * than the one it was made for can reuse it, and it need not be cleared again. Until the peak is
+ * over, the system gets the pages that they do not need. */
 static struct block *find_kept(size_t bytes) {
     struct block *best = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
@@ -136,6 +137,8 @@ static void *allocate_huge(size_t size) {
         store.kept_bytes -= kept->bytes;
         store.used_bytes += kept->bytes;
         memory = kept->memory;
+        if (!store.is_peak_over && kept->bytes > bytes)
+            dcrf_return_pages((char *)memory + bytes, kept->bytes - bytes);
     } else {
         size_t sum;
         while (store.kept_bytes > 0 &&

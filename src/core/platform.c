@@ -85,6 +85,10 @@ void dcrf_lend_pages(void *memory, size_t bytes) {
     madvise(memory, bytes, MADV_FREE);
 }
 
+void dcrf_return_pages(void *memory, size_t bytes) {
+    madvise(memory, bytes, MADV_DONTNEED);
+}
+
 void dcrf_follow_forks(void (*before)(void), void (*after)(void)) {
     pthread_atfork(before, after, after);
 }

@@ -14,10 +14,12 @@ void *dcrf_platform_allocate(size_t alignment, size_t bytes);
 void dcrf_platform_free(void *memory);
 
 #if defined(__linux__)
-/* Request huge pages; or let the system reclaim pages until they are next written. */
+/* Request huge pages; let the system reclaim pages until they are next written; or give them back,
+ * zero when they are next touched. */
 #define DCRF_HAS_HUGE_PAGES
 void dcrf_prefer_huge_pages(void *memory, size_t bytes);
 void dcrf_lend_pages(void *memory, size_t bytes);
+void dcrf_return_pages(void *memory, size_t bytes);
 
 /* Call `before` before every fork() from now on, and `after` after it in both processes. */
 void dcrf_follow_forks(void (*before)(void), void (*after)(void));

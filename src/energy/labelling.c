@@ -191,6 +191,8 @@ static void label_rows(void *context, size_t begin, size_t end, size_t worker) {
     const struct dcrf_marginals *marginals = rounding->marginals;
     dcrf_label_by_marginals(marginals->values + begin * marginals->stride, end - begin,
                             marginals->labels, marginals->stride, rounding->labels + begin);
+    for (size_t a = begin; a < end && marginals->label_of; a++)
+        rounding->labels[a] = marginals->label_of[rounding->labels[a]];
 }
 
 void dcrf_labels_of_marginals(const struct dcrf_marginals *marginals, dcrf_pool *pool,

@@ -20,6 +20,7 @@ struct dcrf_marginals {
     size_t variables;
     size_t labels;
     size_t stride;
+    const uint16_t *label_of; /* the label of each column, ascending; NULL: column i is label i */
 };
 
 /* The label of the largest entry of every row, the first among equals. */

@@ -11,6 +11,7 @@
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/labelling.h"
 #include "energy/sums.h"
 #include "lp/potential_flow.h"
 
@@ -38,12 +39,20 @@ static void free_blocks(struct dcrf_lp *lp) {
         lp->methods->free(lp->blocks);
 }
 
+static bool lp_rows(const void *state, struct dcrf_marginals *rows) {
+    const struct dcrf_lp *lp = state;
+    return lp->methods->view(lp->blocks, rows);
+}
+
 /* The copy is allocated when it is first needed. */
 static dcrf_status lp_fetch(void *state, dcrf_error *error) {
     struct dcrf_lp *lp = state;
     const dcrf_model *model = lp->problem->model;
-    if ((lp->y = lp->methods->view(lp->blocks)))
+    struct dcrf_marginals rows;
+    if (lp_rows(lp, &rows) && !rows.label_of) {
+        lp->y = rows.values;
         return DCRF_OK;
+    }
     if (!lp->y_copy)
         lp->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *lp->y_copy);
     if (!lp->y_copy)
@@ -306,6 +315,7 @@ const struct dcrf_method_interface dcrf_lp = {
     .fetch = lp_fetch,
     .labels = lp_labels,
     .energy = lp_energy,
+    .rows = lp_rows,
     .marginals = lp_marginals,
     .lower_bound = lp_lower_bound,
     .free = lp_free,

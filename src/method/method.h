@@ -12,6 +12,7 @@
 #include <dcrf/solver.h>
 
 struct dcrf_flow_proof;
+struct dcrf_marginals; /* energy/labelling.h */
 
 /* What a method works on; must outlive its state. */
 struct dcrf_problem {
@@ -58,6 +59,9 @@ struct dcrf_method_interface {
     /* The energy of those labels; DCRF_NO_LABELS: the caller must compute it from the labels. NULL:
      * always. */
     dcrf_status (*energy)(void *state, dcrf_energy *energy, dcrf_error *error);
+    /* Marginals to round, where they are, if need be without columns for labels that have none;
+     * false: the caller must use the marginals. NULL: always. */
+    bool (*rows)(const void *state, struct dcrf_marginals *rows);
     /* The current iterate, fetched: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
     /* The lower bound proven after start; NULL: the method proves none. */

@@ -109,6 +109,8 @@ static void round_threshold(void *context, size_t begin, size_t end, size_t work
         else
             dcrf_label_by_marginals(row, 1, marginals->labels, marginals->stride,
                                     rounding->labels + a);
+        if (marginals->label_of)
+            rounding->labels[a] = marginals->label_of[rounding->labels[a]];
     }
 }
 

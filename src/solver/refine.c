@@ -72,7 +72,7 @@ dcrf_status dcrf_solver_refine(dcrf_solver *solver, dcrf_error *error) {
             break;
         const double began_s = dcrf_time_s();
         const struct dcrf_marginals rows = {solver->method->marginals(solver->state),
-                                            model->variables, model->labels, model->stride};
+                                            model->variables, model->labels, model->stride, NULL};
         dcrf_round_in_order(solver->thresholds, &rows, pool,
                             threshold_of(solver->refiner.labellings++), solver->candidate);
         status = run_mean_field(solver, error);

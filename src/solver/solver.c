@@ -41,7 +41,8 @@ dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dc
 
 void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels) {
     const dcrf_model *model = solver->problem.model;
-    const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride};
+    const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride,
+                                        NULL};
     dcrf_labels_of_marginals(&rows, dcrf_workspace_pool(solver->problem.workspace), labels);
 }
 
@@ -293,17 +294,28 @@ static bool is_due(const dcrf_solver *solver) {
     return every > 0 ? solver->info.iterations % every == 0 : solver->settings.trace != 0;
 }
 
+/* The method's marginals, of all labels or of those in use. */
+static dcrf_status find_rows(const dcrf_solver *solver, struct dcrf_marginals *rows,
+                             dcrf_error *error) {
+    const dcrf_model *model = solver->problem.model;
+    if (solver->method->rows && solver->method->rows(solver->state, rows))
+        return DCRF_OK;
+    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status == DCRF_OK)
+        *rows = (struct dcrf_marginals){solver->method->marginals(solver->state), model->variables,
+                                        model->labels, model->stride, NULL};
+    return status;
+}
+
 /* Threshold roundings of the method's marginals; the best of them becomes the candidate, if there
  * is one. */
 static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_error *error) {
-    const dcrf_model *model = solver->problem.model;
     dcrf_pool *pool = dcrf_workspace_pool(solver->problem.workspace);
     const double began_s = dcrf_time_s();
-    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    struct dcrf_marginals rows;
+    dcrf_status status = find_rows(solver, &rows, error);
     if (status < 0)
         return status;
-    const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
-                                        model->labels, model->stride};
     dcrf_thresholds_observe(solver->thresholds, &rows);
     dcrf_rng best = *rng; /* the state that drew the best */
     double lowest = INFINITY;

@@ -426,9 +426,9 @@ static dcrf_status lp_restart(dcrf_backend_lp *handle, dcrf_error *error) {
     RUN("lp_restart", cpu->lp->restart(object_of(handle)->of_cpu, error));
 }
 
-static const float *lp_view(const dcrf_backend_lp *handle) {
-    (void)handle;
-    return NULL;
+static bool lp_view(const dcrf_backend_lp *handle, struct dcrf_marginals *rows) {
+    (void)handle, (void)rows;
+    return false;
 }
 
 static dcrf_status lp_read(dcrf_backend_lp *handle, enum dcrf_backend_marginals which, float *block,

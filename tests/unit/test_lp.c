@@ -139,7 +139,7 @@ static void second_opinion(void **state) {
         mean_field.iterations = 5;
         mean_field.polish = 0;
         struct solved field = solve_plan(toy.plan, toy.workspace, &mean_field);
-        const struct dcrf_marginals rows = {field.marginals, VARIABLES, LABELS, LABELS};
+        const struct dcrf_marginals rows = {field.marginals, VARIABLES, LABELS, LABELS, NULL};
         struct dcrf_polisher *polisher;
         assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
         dcrf_labels_of_marginals(&rows, NULL, field.labels);

@@ -15,7 +15,7 @@
 static void the_largest_is_taken(void **state) {
     (void)state;
     const float rows[] = {0.2f, 0.5f, 0.3f, -1, 0.4f, 0.2f, 0.4f, 7, 0, 0, 1, 7};
-    const struct dcrf_marginals marginals = {rows, 3, 3, 4};
+    const struct dcrf_marginals marginals = {rows, 3, 3, 4, NULL};
     uint16_t labels[3];
     dcrf_labels_of_marginals(&marginals, NULL, labels);
     assert_int_equal(labels[0], 1);
@@ -30,7 +30,7 @@ static void draw_marginals(const uint16_t *order) {
     enum { DRAWS = 40000, LABELS = 4, VARIABLES = 3 };
     const float rows[VARIABLES * LABELS] = {0.1f,  0.2f,  0.7f, 0, 0.25f, 0.25f,
                                             0.25f, 0.25f, 0,    0, 1,     0};
-    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS};
+    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS, NULL};
     size_t counts[VARIABLES * LABELS] = {0};
     struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS, order);
     dcrf_rng rng;
@@ -78,7 +78,7 @@ static void a_threshold_is_common_to_all(void **state) {
         double threshold;
         uint16_t labels[VARIABLES];
     } expected[] = {{0.25, {2, 2, 2}}, {0.5, {2, 0, 2}}, {0.6875, {0, 3, 2}}, {1, {1, 1, 2}}};
-    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS};
+    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS, NULL};
     struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS, order);
     for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
         uint16_t labels[VARIABLES];

@@ -44,7 +44,8 @@ static dcrf_status read_marginals(dcrf_backend_iterate *iterate, float *block, d
 static dcrf_status read_labels(dcrf_backend_iterate *iterate, uint16_t *labels, dcrf_error *error) {
     (void)error;
     const dcrf_model *model = iterate->model;
-    const struct dcrf_marginals rows = {iterate->y, model->variables, model->labels, model->stride};
+    const struct dcrf_marginals rows = {iterate->y, model->variables, model->labels, model->stride,
+                                        NULL};
     dcrf_labels_of_marginals(&rows, iterate->pool, labels);
     return DCRF_OK;
 }

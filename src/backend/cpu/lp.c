@@ -82,8 +82,15 @@ static dcrf_status restart(dcrf_backend_lp *lp, dcrf_error *error) {
     return DCRF_OK;
 }
 
-static const float *view(const dcrf_backend_lp *lp) {
-    return dcrf_lp_blocks_share(&lp->blocks) ? NULL : lp->blocks.y;
+static bool view(const dcrf_backend_lp *lp, struct dcrf_marginals *rows) {
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    *rows = (struct dcrf_marginals){blocks->y, lp->model->variables, blocks->space.labels,
+                                    blocks->space.stride, NULL};
+    if (dcrf_lp_blocks_share(blocks)) {
+        rows->labels = blocks->used;
+        rows->label_of = blocks->label_of;
+    }
+    return blocks->y;
 }
 
 static dcrf_status read_marginals(dcrf_backend_lp *lp, enum dcrf_backend_marginals which,
@@ -96,11 +103,9 @@ static dcrf_status read_marginals(dcrf_backend_lp *lp, enum dcrf_backend_margina
 
 static dcrf_status read_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
     (void)error;
-    const struct dcrf_lp_blocks *blocks = &lp->blocks;
-    const struct dcrf_marginals rows = {blocks->y, lp->model->variables, blocks->space.labels,
-                                        blocks->space.stride};
+    struct dcrf_marginals rows;
+    view(lp, &rows);
     dcrf_labels_of_marginals(&rows, lp->pool, labels);
-    dcrf_lp_blocks_name(blocks, labels);
     return DCRF_OK;
 }
 

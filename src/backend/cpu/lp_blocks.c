@@ -246,8 +246,3 @@ void dcrf_lp_blocks_write(const struct dcrf_lp_blocks *blocks, const float *from
             if (blocks->column_of[i] < blocks->used)
                 to[a * stride + blocks->column_of[i]] = from[a * blocks->all->stride + i];
 }
-
-void dcrf_lp_blocks_name(const struct dcrf_lp_blocks *blocks, uint16_t *labels) {
-    for (size_t a = 0; a < blocks->all->variables; a++)
-        labels[a] = blocks->label_of[labels[a]];
-}

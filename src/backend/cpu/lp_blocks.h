@@ -51,7 +51,4 @@ void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const void *from, 
                          void *to);
 void dcrf_lp_blocks_write(const struct dcrf_lp_blocks *blocks, const float *from, float *to);
 
-/* Replace column indices, one per variable, by the labels of these columns. */
-void dcrf_lp_blocks_name(const struct dcrf_lp_blocks *blocks, uint16_t *labels);
-
 #endif

@@ -229,9 +229,9 @@ static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *
                                                   lp->stride, labels, error);
 }
 
-static const float *lp_view(const dcrf_backend_lp *lp) {
-    (void)lp;
-    return nullptr;
+static bool lp_view(const dcrf_backend_lp *lp, struct dcrf_marginals *rows) {
+    (void)lp, (void)rows;
+    return false;
 }
 
 static bool lp_view_best(const dcrf_backend_lp *lp, struct dcrf_dual *best) {
