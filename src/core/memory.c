@@ -50,7 +50,7 @@ static struct {
         bool is_kept; /* else in use */
     } blocks[MOST_BLOCKS];
     size_t used_bytes, most_used_bytes, kept_bytes;
-    bool is_peak_over; /* has less than half of the peak been in use since? */
+    bool is_peak_over; /* has less than a quarter of it been in use since? */
 } store;
 static dcrf_mutex store_mutex = DCRF_MUTEX_INIT;
 
@@ -87,18 +87,20 @@ static void drop_kept(size_t bytes) {
     if (!chosen)
         return;
     store.kept_bytes -= chosen->bytes;
+    dcrf_return_pages(chosen->memory, chosen->bytes); /* free() may keep what is not mapped alone */
     dcrf_platform_free(chosen->memory);
     *chosen = (struct block){0};
 }
 
-/* The smallest kept block that is large enough, unless it is more than twice as large: arrays other
- * than the one it was made for can reuse it, and it need not be cleared again. Until the peak is
- * over, the system gets the pages that they do not need. */
+/* The smallest kept block that is large enough, unless it is more than twice as large (a quarter
+ * larger, until the peak is over): arrays other than the one it was made for can reuse it, and it
+ * need not be cleared again. */
 static struct block *find_kept(size_t bytes) {
+    const size_t most = bytes + (store.is_peak_over ? bytes : bytes / KEPT_SHARE);
     struct block *best = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
-        if (block->memory && block->is_kept && block->bytes >= bytes &&
-            block->bytes - bytes <= bytes && (!best || block->bytes < best->bytes))
+        if (block->memory && block->is_kept && block->bytes >= bytes && block->bytes <= most &&
+            (!best || block->bytes < best->bytes))
             best = block;
     return best;
 }
@@ -137,8 +139,6 @@ static void *allocate_huge(size_t size) {
         store.kept_bytes -= kept->bytes;
         store.used_bytes += kept->bytes;
         memory = kept->memory;
-        if (!store.is_peak_over && kept->bytes > bytes)
-            dcrf_return_pages((char *)memory + bytes, kept->bytes - bytes);
     } else {
         size_t sum;
         while (store.kept_bytes > 0 &&
@@ -172,7 +172,7 @@ static bool keep(void *memory) {
     const bool is_kept = block && block->bytes <= MOST_KEPT_BYTES;
     if (block) {
         store.used_bytes -= block->bytes;
-        store.is_peak_over |= store.used_bytes < store.most_used_bytes / 2;
+        store.is_peak_over |= store.used_bytes < store.most_used_bytes / 4;
         if (is_kept) {
             dcrf_lend_pages(memory, block->bytes);
             block->is_kept = true;

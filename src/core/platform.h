@@ -14,8 +14,8 @@ void *dcrf_platform_allocate(size_t alignment, size_t bytes);
 void dcrf_platform_free(void *memory);
 
 #if defined(__linux__)
-/* Request huge pages; let the system reclaim pages until they are next written; or give them back,
- * zero when they are next touched. */
+/* Request huge pages; let the system reclaim pages until they are next written; or return pages to
+ * it at once: they are zero when next touched. */
 #define DCRF_HAS_HUGE_PAGES
 void dcrf_prefer_huge_pages(void *memory, size_t bytes);
 void dcrf_lend_pages(void *memory, size_t bytes);
