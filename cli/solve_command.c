@@ -101,6 +101,8 @@ static bool run_solve(const void *given, cli_problem *problem) {
         return true;
     if (!model_build(&settings->model, settings->image_file, time, &built, problem))
         return false;
+    if (!solve_outputs_need_image(&settings->outputs) && !image_is_video(&built.image))
+        image_free_colours(&built.image);
     const bool done = solve_outputs_fit(&settings->outputs, &built.image, problem) &&
                       solve_outputs_colours(&settings->outputs, &built, &colours, problem) &&
                       solve_and_write(settings, &built, &colours, problem);

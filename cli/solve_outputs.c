@@ -458,11 +458,15 @@ static bool is_hurried(const built_model *built) {
     return interrupt_came() || (built->time.limit_s > 0 && time_left_s(&built->time) < needed_s);
 }
 
-/* Does any file show the image, so that it must be scaled for display? */
+/* Does any picture show the image, so that it must be scaled for display? */
 static bool shows_image(const solve_outputs *outputs) {
     return outputs->overlay_file || outputs->boundaries_file || outputs->confidence_file ||
            outputs->proof_file ||
            (outputs->labels_file && format_of(outputs->labels_file) == FOLDER);
+}
+
+bool solve_outputs_need_image(const solve_outputs *outputs) {
+    return shows_image(outputs) || outputs->report_file || outputs->explain;
 }
 
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,

@@ -56,6 +56,9 @@ bool solve_outputs_write_frame(const solve_outputs *outputs, const cli_image *vi
                                const palette *colours, size_t frame, const uint16_t *labels,
                                cli_problem *problem);
 
+/* Does anything need the colours of the image once there is a model? */
+bool solve_outputs_need_image(const solve_outputs *outputs);
+
 /* Does one of them go to standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);
 

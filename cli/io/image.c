@@ -190,9 +190,13 @@ bool image_read(const char *path, cli_image *image, cli_problem *problem) {
     return done;
 }
 
-void image_free(cli_image *image) {
+void image_free_colours(cli_image *image) {
     free(image->colours);
     image->colours = NULL;
+}
+
+void image_free(cli_image *image) {
+    image_free_colours(image);
     free(image->nodata);
     image->nodata = NULL;
     geo_free(&image->geo);

@@ -43,6 +43,8 @@ bool image_read_geo(const char *path, cli_image *image, cli_problem *problem);
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);
+/* All that is left is its size, and what outputs need to be like it. */
+void image_free_colours(cli_image *image);
 
 /* A video, i.e. a folder of frames, counts as a volume whose third axis is time. */
 bool image_is_volume(const cli_image *image);
