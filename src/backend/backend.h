@@ -86,9 +86,8 @@ enum { DCRF_BACKEND_QP_OBJECTIVE, DCRF_BACKEND_QP_LINEAR, DCRF_BACKEND_QP_SUMS }
 
 /* What the marginals are used for, so that no unneeded memory is allocated. */
 enum dcrf_backend_use {
-    DCRF_BACKEND_FOR_MEAN_FIELD,        /* damping 0, coldness 1 */
-    DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD, /* coldness 1 */
-    DCRF_BACKEND_FOR_ANNEALING,         /* damping 0 */
+    DCRF_BACKEND_FOR_MEAN_FIELD, /* coldness 1 */
+    DCRF_BACKEND_FOR_ANNEALING,  /* damping 0 */
     DCRF_BACKEND_FOR_QP
 };
 

@@ -125,6 +125,7 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
             return status;
         }
     }
+    dcrf_workspace_release(workspace, &dcrf_operator_slot2); /* of the diagonals: for each vertex */
     *out = plan;
     return DCRF_OK;
 }

@@ -55,11 +55,8 @@ static dcrf_status mean_field_init(void **state, const struct dcrf_problem *prob
     if (!mf)
         return dcrf_fail_memory(error, "mean field");
     mf->problem = problem;
-    const dcrf_status status =
-        dcrf_iterate_init(&mf->marginals, problem->plan, problem->workspace,
-                          problem->settings->damping != 0 ? DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD
-                                                          : DCRF_BACKEND_FOR_MEAN_FIELD,
-                          error);
+    const dcrf_status status = dcrf_iterate_init(&mf->marginals, problem->plan, problem->workspace,
+                                                 DCRF_BACKEND_FOR_MEAN_FIELD, error);
     if (status < 0) {
         mean_field_free(mf);
         return status;

@@ -17,7 +17,7 @@
 struct mean_field {
     dcrf_backend_iterate base;
     float *message; /* the workspace's memory, taken anew for every pass */
-    float *logits;  /* of the last update; NULL: no damping */
+    float *logits;  /* of the last update; NULL: none was damped yet */
     bool has_logits;
     float *cold_unary; /* the unaries times the coldness; NULL: the coldness is always 1 */
     float coldness;
@@ -68,8 +68,6 @@ static bool take_memory(struct mean_field *mf, enum dcrf_backend_use use) {
     if (!mf->base.y)
         return false;
     dcrf_parallel_clear(mf->base.pool, mf->base.y, n * row);
-    if (use == DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD && !(mf->logits = dcrf_allocate(n, row)))
-        return false;
     if (use == DCRF_BACKEND_FOR_ANNEALING && !(mf->cold_unary = dcrf_allocate(n, row)))
         return false;
     return take_cliques(mf);
@@ -226,13 +224,16 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
                                      const struct dcrf_backend_update *how, double *sums,
                                      dcrf_error *error) {
     struct mean_field *mf = mean_field_of(iterate);
+    const dcrf_model *model = iterate->model;
     double found[DCRF_BACKEND_UPDATE_SUMS];
     dcrf_status status = take_message(mf, error);
     if (status < 0)
         return status;
+    if (how->damping > 0 && !mf->logits &&
+        !(mf->logits = dcrf_allocate(model->variables, model->stride * sizeof *mf->logits)))
+        return dcrf_fail_memory(error, "damped mean field");
     if (how->damping > 0 && !mf->has_logits) {
-        dcrf_parallel_for(iterate->pool, iterate->model->variables, ROWS_PER_CHUNK, recover_logits,
-                          mf);
+        dcrf_parallel_for(iterate->pool, model->variables, ROWS_PER_CHUNK, recover_logits, mf);
         mf->has_logits = true;
     }
     set_coldness(mf, how->coldness);
