@@ -55,6 +55,8 @@ static struct dcrf_features band_of(const struct dcrf_features *whole) {
     band.variables = taken * row;
     if (band.channel)
         band.channel += first * row * band.channels;
+    if (band.channel_in_double)
+        band.channel_in_double += first * row * band.channels;
     return band;
 }
 

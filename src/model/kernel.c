@@ -114,19 +114,39 @@ dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_gr
     return DCRF_OK;
 }
 
+/* Floats take half of the memory, and pictures seldom need more. */
+static dcrf_status store_as_floats(struct dcrf_features *features, dcrf_error *error) {
+    const size_t count = features->variables * features->channels;
+    const double *values = features->channel_in_double;
+    for (size_t k = 0; k < count; k++)
+        if ((double)(float)values[k] != values[k])
+            return DCRF_OK;
+    float *channel = dcrf_allocate(count, sizeof *channel);
+    if (!channel)
+        return dcrf_fail_memory(error, "the features of a kernel");
+    for (size_t k = 0; k < count; k++)
+        channel[k] = (float)values[k];
+    dcrf_release(features->channel_in_double);
+    features->channel_in_double = NULL;
+    features->channel = channel;
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error) {
     const dcrf_view *given = features->given;
     features->given = NULL;
     if (!given)
         return DCRF_OK;
-    features->channel =
-        dcrf_allocate(features->variables, features->channels * sizeof *features->channel);
-    if (!features->channel)
+    features->channel_in_double = dcrf_allocate(
+        features->variables, features->channels * sizeof *features->channel_in_double);
+    if (!features->channel_in_double)
         return dcrf_fail_memory(error, "the features of a kernel");
     const char *what =
         features->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
-    const dcrf_status status = dcrf_view_copy_double(
-        given, &features->grid, what, features->channel_factor, features->channel, error);
+    dcrf_status status = dcrf_view_copy_double(
+        given, &features->grid, what, features->channel_factor, features->channel_in_double, error);
+    if (status == DCRF_OK)
+        status = store_as_floats(features, error);
     if (status < 0)
         dcrf_features_clear(features);
     return status;
@@ -145,7 +165,9 @@ dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *g
 
 void dcrf_features_clear(struct dcrf_features *features) {
     dcrf_release(features->channel);
+    dcrf_release(features->channel_in_double);
     features->channel = NULL;
+    features->channel_in_double = NULL;
 }
 
 /* Feature i from its coordinate or channel, monotonically increasing. */
@@ -183,9 +205,13 @@ static void fill_planes(const struct dcrf_features *features, size_t begin, size
                 out[k] = feature(features, axes + c, byte[k * channels]);
             continue;
         }
-        const double *channel = features->channel + begin * channels + c;
-        for (size_t k = 0; k < count; k++)
-            out[k] = feature(features, axes + c, channel[k * channels]);
+        const size_t first = begin * channels + c;
+        const float *channel = features->channel;
+        const double *in_double = features->channel_in_double;
+        for (size_t k = 0; k < count && channel; k++)
+            out[k] = feature(features, axes + c, (double)channel[first + k * channels]);
+        for (size_t k = 0; k < count && !channel; k++)
+            out[k] = feature(features, axes + c, in_double[first + k * channels]);
     }
 }
 
@@ -217,10 +243,10 @@ void dcrf_features_range(const struct dcrf_features *features, float *least, flo
         largest[axis] = feature(features, axis, (double)(from + features->grid.size[axis] - 1));
     }
     for (size_t c = 0; c < channels; c++) {
-        double low = features->bytes ? 0 : features->channel[c];
+        double low = features->bytes ? 0 : dcrf_features_channel(features, c);
         double high = features->bytes ? UINT8_MAX : low;
         for (size_t a = 1; !features->bytes && a < features->variables; a++) {
-            const double value = features->channel[a * channels + c];
+            const double value = dcrf_features_channel(features, a * channels + c);
             low = value < low ? value : low;
             high = value > high ? value : high;
         }
@@ -231,7 +257,7 @@ void dcrf_features_range(const struct dcrf_features *features, float *least, flo
 
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i) {
     if (i >= features->axes)
-        return features->channel[variable * features->channels + i - features->axes];
+        return dcrf_features_channel(features, variable * features->channels + i - features->axes);
     size_t position[DCRF_MAX_AXES];
     dcrf_grid_position(&features->grid, variable, position);
     return (double)(position[i] + features->origin[i]);

@@ -21,8 +21,11 @@ struct dcrf_features {
 
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
-    double *channel; /* variables x channels, as the caller gave them; NULL without channels */
-    /* Instead of `channel`: the caller's own array, neither copied nor checked yet. Only devices
+    /* variables x channels, as the caller gave them: floats, or doubles if not all of them are
+     * floats; both NULL without channels. */
+    float *channel;
+    double *channel_in_double;
+    /* Instead of these: the caller's own array, neither copied nor checked yet. Only devices
      * read it (backend/backend.h); dcrf_operator_build copies it for all other operators. */
     const dcrf_view *given;
     /* Or, for rows, planes and ranges of features only: channels of one byte, not copied either. */
@@ -50,6 +53,11 @@ dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_gr
                                    const dcrf_kernel *kernel, dcrf_error *error);
 dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error);
 void dcrf_features_clear(struct dcrf_features *features);
+
+/* Channel c of a variable, at `at` = variable * channels + c, as the caller gave it. */
+static inline double dcrf_features_channel(const struct dcrf_features *features, size_t at) {
+    return features->channel ? (double)features->channel[at] : features->channel_in_double[at];
+}
 
 /* The feature vector of one variable: `dimension` floats. */
 void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row);

@@ -247,10 +247,12 @@ static bool are_alike(const struct sample *s, size_t a, size_t b) {
     if (!s->colours)
         return true;
     const struct dcrf_features *f = s->colours;
-    const double *one = f->channel + a * f->channels, *other = f->channel + b * f->channels;
-    for (size_t c = 0; c < f->channels; c++)
-        if (!(fabs(one[c] - other[c]) * f->channel_factor[c] < LIKE_COLOUR_SIGMAS))
+    for (size_t c = 0; c < f->channels; c++) {
+        const double one = dcrf_features_channel(f, a * f->channels + c);
+        const double other = dcrf_features_channel(f, b * f->channels + c);
+        if (!(fabs(one - other) * f->channel_factor[c] < LIKE_COLOUR_SIGMAS))
             return false;
+    }
     return true;
 }
 

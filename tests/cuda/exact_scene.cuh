@@ -77,7 +77,7 @@ static void finish(problem &p, dcrf_kernel_kind kind, size_t axes, const size_t 
         p.features.axis_factor[i] = 1 / sigma;
     for (size_t c = 0; c < channels; c++)
         p.features.channel_factor[c] = 1 / channel_sigma;
-    p.features.channel = channels ? p.channel.data() : nullptr;
+    p.features.channel_in_double = channels ? p.channel.data() : nullptr;
 }
 
 static void make_photograph(problem &p, size_t width, size_t height, double sigma,

@@ -352,7 +352,7 @@ static double feature(const struct dcrf_features *features, size_t variable, siz
         const size_t c = i - features->axes;
         const double value =
             features->given ? fake_element(&features->given[picture], &features->grid, variable, c)
-                            : features->channel[variable * features->channels + c];
+                            : dcrf_features_channel(features, variable * features->channels + c);
         return divided(features, value, features->channel_factor[c], i);
     }
     for (size_t axis = 0; axis < i; axis++)

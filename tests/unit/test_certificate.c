@@ -374,9 +374,11 @@ static void other_problems_are_refused(void **state) {
     assert_int_equal(dcrf_model_set_weight(toy->model, 0, weight * 1.0000001, NULL), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "weight", error, check_against(&example, toy, &error));
     assert_int_equal(dcrf_model_set_weight(toy->model, 0, weight, NULL), DCRF_OK);
-    toy->model->kernels[1].features.channel[0] += 1e-9;
+    float *channel = toy->model->kernels[1].features.channel;
+    const float first = channel[0];
+    channel[0] = nextafterf(first, INFINITY);
     assert_fails(DCRF_ERROR_ARGUMENT, "image", error, check_against(&example, toy, &error));
-    toy->model->kernels[1].features.channel[0] -= 1e-9;
+    channel[0] = first;
     assert_int_equal(dcrf_model_set_cliques(toy->model, 0, NULL, NULL, NULL, NULL), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "cliques", error, check_against(&example, toy, &error));
     change_toy(toy, constants, same);

@@ -374,6 +374,31 @@ static void features_are_coordinates_and_channels(void **state) {
     dcrf_features_clear(&features);
 }
 
+/* Numbers that floats hold are stored as floats, others as doubles: both are as given. */
+static void channels_are_stored_as_given(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(4, 1);
+    const double sixteenths[] = {0.0625, -3, 255, 1e9}, tenths[] = {0.0625, -3, 0.1, 1e9};
+    const double *given[] = {sixteenths, tenths};
+    for (size_t k = 0; k < 2; k++) {
+        struct dcrf_features features;
+        const dcrf_kernel kernel =
+            dcrf_kernel_bilateral(4, 0.5, dcrf_view_interleaved(given[k], DCRF_F64, &grid, 1), 1);
+        assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
+        assert_true(k == 0 ? features.channel && !features.channel_in_double
+                           : !features.channel && features.channel_in_double);
+        float row[3], least[3], largest[3];
+        for (size_t a = 0; a < 4; a++) {
+            assert_true(dcrf_features_value(&features, a, 2) == given[k][a]);
+            dcrf_features_row(&features, a, row);
+            assert_true(row[2] == (float)(given[k][a] * 2));
+        }
+        dcrf_features_range(&features, least, largest);
+        assert_true(least[2] == -6 && largest[2] == 2e9f);
+        dcrf_features_clear(&features);
+    }
+}
+
 static void bad_kernels_are_refused(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(2, 2);
@@ -438,6 +463,7 @@ int main(void) {
         cmocka_unit_test(bad_views_are_refused),
         cmocka_unit_test(integers_are_read_whole),
         cmocka_unit_test(features_are_coordinates_and_channels),
+        cmocka_unit_test(channels_are_stored_as_given),
         cmocka_unit_test(bad_kernels_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,13 +213,16 @@ struct source {
     int axes, channels, dimension;
     uint32_t size[DCRF_MAX_AXES];
     struct exact_arrangement arrangement;
-    const double *channel;
+    const float *channel; /* or: */
+    const double *channel_in_double;
 };
 
 /* Feature i of a variable, as given by the caller. */
 static __device__ double value_of(const source &from, uint32_t variable, int i) {
-    if (i >= from.axes)
-        return from.channel[(size_t)variable * from.channels + i - from.axes];
+    if (i >= from.axes) {
+        const size_t at = (size_t)variable * from.channels + i - from.axes;
+        return from.channel ? from.channel[at] : from.channel_in_double[at];
+    }
     uint32_t rest = variable;
     for (int axis = 0; axis < i; axis++)
         rest /= from.size[axis];
@@ -309,18 +312,26 @@ dcrf_status exact_fill_features(struct exact_operator *op, const struct dcrf_fea
                           (int)features->dimension,
                           {},
                           *arrangement,
+                          nullptr,
                           nullptr};
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         from.size[axis] = axis < features->axes ? (uint32_t)features->grid.size[axis] : 1;
-    scratch<double> channel(device);
+    scratch<float> channel(device);
+    scratch<double> channel_in_double(device);
     scratch<struct seen> all(device);
     struct seen found;
     TRY(all.take(1, "features", error));
-    TRY(channel.take(numbers, "features", error));
-    if (numbers > 0)
+    if (features->channel) {
+        TRY(channel.take(numbers, "features", error));
         TRY(device_upload(device, channel, features->channel, numbers * sizeof *channel, error));
+    } else if (features->channel_in_double) {
+        TRY(channel_in_double.take(numbers, "features", error));
+        TRY(device_upload(device, channel_in_double, features->channel_in_double,
+                          numbers * sizeof *channel_in_double, error));
+    }
     TRY(check(cudaMemsetAsync(all, 0, sizeof *all, device->stream), "filling features", error));
     from.channel = channel;
+    from.channel_in_double = channel_in_double;
     fill_planes<<<blocks_for((size_t)op->tiles * from.dimension * 32, THREADS), THREADS, 0,
                   device->stream>>>(from, op->order, op->tiles, op->features, op->features_single,
                                     op->box, all);

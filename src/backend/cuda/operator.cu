@@ -187,8 +187,10 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
     }
     for (size_t c = 0; c < features->channels; c++)
         layout.channel_factor[c] = features->channel_factor[c];
-    dcrf_view view = {features->channel, DCRF_F64, features->channels, {}, sizeof(double)};
-    ptrdiff_t step = (ptrdiff_t)(features->channels * sizeof(double));
+    dcrf_view view = {features->channel, DCRF_F32, features->channels, {}, sizeof(float)};
+    if (features->channel_in_double)
+        view = {features->channel_in_double, DCRF_F64, features->channels, {}, sizeof(double)};
+    ptrdiff_t step = (ptrdiff_t)features->channels * view.channel_stride;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
         view.stride[axis] = step;
         step *= (ptrdiff_t)features->grid.size[axis];
