@@ -60,15 +60,6 @@ class RoomTest(Case):
         if "sanitized" in os.environ.get("DCRF_TEST_BUILD", ""):
             self.skipTest("the sanitizer reserves address space")
 
-    def peak_of(self, *arguments):
-        """The status, the message and the most memory that was resident."""
-        with subprocess.Popen([COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              cwd=self.folder) as child:
-            message = child.stderr.read()
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-        return child.returncode, message, usage.ru_maxrss * 1024
-
     @staticmethod
     def little():
         """A child's peak begins with what this process has when it is started."""
