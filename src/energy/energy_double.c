@@ -12,10 +12,8 @@
 /* Maximum number of labels filtered together. */
 #define CHANNELS 8
 
-/* No more than fit into the memory of the blocks in float. */
 static size_t channels_of(size_t label_count) {
-    const size_t fit = dcrf_padded(label_count) / 2;
-    return fit < CHANNELS ? fit : CHANNELS;
+    return label_count < CHANNELS ? label_count : CHANNELS;
 }
 
 /* Room for `channels` doubles per variable. */
