@@ -16,8 +16,8 @@ bool dcrf_labels_are_constant(const uint16_t *labels, size_t count);
 /* Scratch memory of the energies: a block on its way into the operators, a list of labels, sums. */
 extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
 
-/* A block that comes out of the operators and is used up before its owner returns: energies, moves
- * and mean field share it. */
+/* A block that comes out of the operators and is used up before its owner returns: energies, moves,
+ * mean field and the LP share it, and the LP shares the block that goes in. */
 extern const struct dcrf_slot dcrf_filtered_slot;
 
 /* A sum over kernels, labels and variables. For each kernel with nonzero weight and each block of
