@@ -23,6 +23,41 @@ static void the_largest_is_taken(void **state) {
     assert_int_equal(labels[2], 2);
 }
 
+/* Rows with columns for some labels give the labels of rows with all, whose other columns are zero.
+ */
+static void columns_have_names(void **state) {
+    (void)state;
+    enum { LABELS = 6, COLUMNS = 3, VARIABLES = 40 };
+    const uint16_t label_of[COLUMNS] = {1, 2, 5};
+    float rows[VARIABLES * LABELS] = {0}, columns[VARIABLES * COLUMNS];
+    dcrf_rng random, one, other;
+    dcrf_rng_seed(&random, 3);
+    for (size_t a = 0; a < VARIABLES; a++) {
+        const double first = dcrf_rng_uniform(&random);
+        const double second = (1 - first) * dcrf_rng_uniform(&random);
+        const double shares[COLUMNS] = {first, second, 1 - first - second};
+        for (size_t c = 0; c < COLUMNS; c++)
+            rows[a * LABELS + label_of[c]] = columns[a * COLUMNS + c] = (float)shares[c];
+    }
+    const struct dcrf_marginals all = {rows, VARIABLES, LABELS, LABELS, NULL};
+    const struct dcrf_marginals some = {columns, VARIABLES, COLUMNS, COLUMNS, label_of};
+    struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS, NULL);
+    uint16_t expected[VARIABLES], labels[VARIABLES];
+    dcrf_labels_of_marginals(&all, NULL, expected);
+    dcrf_labels_of_marginals(&some, NULL, labels);
+    assert_memory_equal(labels, expected, sizeof labels);
+    dcrf_rng_seed(&one, 4);
+    other = one;
+    for (int draw = 0; draw < 20; draw++) {
+        dcrf_thresholds_observe(thresholds, &all);
+        dcrf_round_threshold(thresholds, &all, NULL, &one, expected);
+        dcrf_thresholds_observe(thresholds, &some);
+        dcrf_round_threshold(thresholds, &some, NULL, &other, labels);
+        assert_memory_equal(labels, expected, sizeof labels);
+    }
+    dcrf_thresholds_free(thresholds);
+}
+
 /* Labels are drawn with the marginals as probabilities: counts of 40,000 draws lie within 5
  * standard deviations (at most 100 each) of the expected ones. With an order, the drawn positions
  * of two variables are on average as far apart as the sums of their rows. */
@@ -243,6 +278,7 @@ static void a_clique_moves_as_a_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_is_taken),
+        cmocka_unit_test(columns_have_names),
         cmocka_unit_test(thresholds_draw_the_marginals),
         cmocka_unit_test(a_threshold_is_common_to_all),
         cmocka_unit_test(each_move_finds_what_there_is),
