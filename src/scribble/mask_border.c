@@ -163,7 +163,8 @@ static double deviation(const float *values, size_t count, double middle) {
 }
 
 /* The depths of a label's border in a labelling, one per pair of neighbours on either side of it:
- * measured halfway between them, so that the map's own border has depth 0. Returns their number. */
+ * measured halfway between them, so that the map's own border has depth 0. A border among unknown
+ * variables contradicts nothing in the map, so its depth is 0, too. Returns their number. */
 static size_t gather_depths(const struct dcrf_mask_border *border, const int32_t *labelling,
                             size_t label, double limit) {
     const dcrf_grid *grid = border->grid;
@@ -171,12 +172,13 @@ static size_t gather_depths(const struct dcrf_mask_border *border, const int32_t
     for (size_t i = 0; i < grid->axes; step *= grid->size[i++])
         for (size_t a = 0; a + step < border->variables; a++) {
             const size_t b = a + step;
-            if (a / step % grid->size[i] + 1 == grid->size[i] || border->map[a] < 0 ||
-                border->map[b] < 0 ||
+            if (a / step % grid->size[i] + 1 == grid->size[i] ||
                 (labelling[a] == (int32_t)label) == (labelling[b] == (int32_t)label))
                 continue;
-            const double depth = 0.5 * (dcrf_mask_border_depth(border, a, label) +
-                                        dcrf_mask_border_depth(border, b, label));
+            const bool is_known = border->map[a] >= 0 && border->map[b] >= 0;
+            const double depth = is_known ? 0.5 * (dcrf_mask_border_depth(border, a, label) +
+                                                   dcrf_mask_border_depth(border, b, label))
+                                          : 0;
             if (fabs(depth) < limit * dcrf_mask_border_reach(border, a, label))
                 border->gathered[count++] = (float)depth;
         }

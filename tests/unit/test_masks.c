@@ -251,6 +251,26 @@ static void test_offset_and_spread(void **state) {
     dcrf_mask_border_clear(&border);
 }
 
+/* Borders within a rim of unknown pixels agree with the map; one that leaves it does not outvote
+ * them. */
+static void test_borders_among_unknown_pixels(void **state) {
+    (void)state;
+    enum { SIDE = 40, FROM = 19, TO = 21, ASTRAY = 25 };
+    const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
+    int32_t map[SIDE * SIDE], labelling[SIDE * SIDE];
+    struct dcrf_mask_border border;
+    for (size_t a = 0; a < SIDE * SIDE; a++) {
+        const size_t x = a % SIDE, row = a / SIDE;
+        map[a] = x < FROM ? 0 : x < TO ? -1 : 1;
+        labelling[a] = x >= (row == 0 ? ASTRAY : FROM + 1);
+    }
+    assert_true(dcrf_mask_border_init(&border, &grid, map, 2, 20, NULL));
+    dcrf_mask_border_measure(&border, labelling, 1, 100);
+    assert_true(border.offset[0] == 0 && border.offset[1] == 0);
+    assert_true(border.spread[1] > 0 && border.spread[1] < 1);
+    dcrf_mask_border_clear(&border);
+}
+
 /* A strip along the picture's frame is as thin as one inside. */
 static void test_strip_at_the_frame(void **state) {
     (void)state;
@@ -469,6 +489,7 @@ int main(void) {
         cmocka_unit_test(test_borders_are_found),
         cmocka_unit_test(test_information),
         cmocka_unit_test(test_offset_and_spread),
+        cmocka_unit_test(test_borders_among_unknown_pixels),
         cmocka_unit_test(test_strip_at_the_frame),
         cmocka_unit_test(test_no_harm),
         cmocka_unit_test(test_wide_trimap),
