@@ -1,14 +1,13 @@
 #include "prior/carry.h"
 
 #include "io/label_map.h"
+#include "prior/motion.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The factor by which confidence decreases per frame. */
-#define SURENESS_PER_FRAME 0.8
+#define SURENESS_PER_FRAME 0.8F
 
 static bool has_map(const prior_map *map, size_t frame, size_t pixels) {
     return map->numbers[frame * pixels] != MAP_MISSING;
@@ -25,39 +24,61 @@ static size_t nearest_map(const bool *given, size_t frames, size_t frame) {
     return frames;
 }
 
-static bool make_confidence(const unary_options *options, size_t count, prior_map *map,
-                            cli_problem *problem) {
+static bool make_confidence(size_t count, prior_map *map) {
     if (map->confidence)
         return true;
     map->confidence = malloc(count * sizeof *map->confidence);
     for (size_t i = 0; map->confidence && i < count; i++)
         map->confidence[i] = 1 - FLT_EPSILON / 2;
-    return map->confidence || out_of_memory(problem, options->prior_file);
+    return map->confidence != NULL;
+}
+
+/* Take the map of frame `from` to its neighbour `to`, along `steps`; NULL: everything stays. What
+ * comes into the picture is unknown. */
+static void carry(prior_map *map, const cli_image *video, size_t from, size_t to,
+                  const motion_step *steps) {
+    const size_t width = video->width, pixels = width * video->height;
+    for (size_t i = 0; i < pixels; i++) {
+        const motion_step step = steps ? steps[i] : (motion_step){0, 0};
+        const long x = (long)(i % width) + step.x, y = (long)(i / width) + step.y;
+        const bool is_seen = x >= 0 && y >= 0 && x < (long)width && y < (long)video->height;
+        const size_t source = from * pixels + (is_seen ? (size_t)y * width + (size_t)x : i);
+        map->numbers[to * pixels + i] = map->numbers[source];
+        map->confidence[to * pixels + i] =
+            is_seen ? SURENESS_PER_FRAME * map->confidence[source] : 0;
+    }
+}
+
+/* Frames next to a map first, then those next to them. */
+static bool carry_all(prior_map *map, const cli_image *video, const bool *given,
+                      motion_step *steps) {
+    const size_t frames = video->depth;
+    for (size_t distance = 1; distance < frames; distance++)
+        for (size_t frame = 0; frame < frames; frame++) {
+            const size_t first = nearest_map(given, frames, frame);
+            if (first == frames || (first > frame ? first - frame : frame - first) != distance)
+                continue;
+            const size_t from = first > frame ? frame + 1 : frame - 1;
+            if (video->colours && !motion_find(video, frame, from, steps))
+                return false;
+            carry(map, video, from, frame, video->colours ? steps : NULL);
+        }
+    return true;
 }
 
 bool prior_carry_on(const unary_options *options, const cli_image *image, prior_map *map,
                     cli_problem *problem) {
     const size_t pixels = image->width * image->height, frames = image->depth;
     bool *given = calloc(frames, sizeof *given), is_any_missing = false;
-    if (!given)
-        return out_of_memory(problem, options->prior_file);
-    for (size_t frame = 0; frame < frames; frame++) {
+    motion_step *steps = malloc(pixels * sizeof *steps);
+    bool done = given && steps;
+    for (size_t frame = 0; done && frame < frames; frame++) {
         given[frame] = has_map(map, frame, pixels);
         is_any_missing = is_any_missing || !given[frame];
     }
-    const bool done =
-        !is_any_missing || make_confidence(options, image_pixels(image), map, problem);
-    for (size_t frame = 0; done && frame < frames; frame++) {
-        const size_t from = nearest_map(given, frames, frame);
-        if (given[frame] || from == frames)
-            continue;
-        const double distance = fabs((double)frame - (double)from);
-        const float sureness = (float)pow(SURENESS_PER_FRAME, distance);
-        memcpy(map->numbers + frame * pixels, map->numbers + from * pixels,
-               pixels * sizeof *map->numbers);
-        for (size_t i = 0; i < pixels; i++)
-            map->confidence[frame * pixels + i] = sureness * map->confidence[from * pixels + i];
-    }
+    if (done && is_any_missing)
+        done = make_confidence(image_pixels(image), map) && carry_all(map, image, given, steps);
     free(given);
-    return done;
+    free(steps);
+    return done || out_of_memory(problem, options->prior_file);
 }

@@ -4,8 +4,9 @@
 
 #include "prior/map.h"
 
-/* Frames without a map get that of the nearest frame that has one, with a confidence that
- * decreases with the distance. */
+/* Frames without a map get that of the nearest frame that has one, moved as the picture moves
+ * (prior/motion.h), with a confidence that decreases from frame to frame. Where the video is too
+ * large for memory and has no colours here, nothing is moved. */
 bool prior_carry_on(const unary_options *options, const cli_image *image, prior_map *map,
                     cli_problem *problem);
 

@@ -135,6 +135,26 @@ class VideoTest(Case):
         for t in range(FRAMES):  # a copy of the nearest mask would be wrong on both sides of the disc
             self.assertLess(sum(frames[t][y][x] != TRUTH[t][y][x] for y in range(HEIGHT) for x in range(WIDTH)), 60, t)
 
+    def test_masks_move_with_the_picture(self):
+        """A camera that moves by 4 and 2 pixels a frame over a floor of tiles: no colour says where the disc is, only the mask of the first frame."""
+        def seen(x, y, t):
+            return x + 4 * t, y + 2 * t
+
+        def disc(x, y):
+            return int((x - 40) ** 2 + (y - 32) ** 2 < RADIUS**2)
+        chance = random.Random(1)
+        tiles = [[(chance.randrange(60, 200),) * 3 for _ in range(40)] for _ in range(30)]
+        for t in range(FRAMES):
+            places = [[seen(x, y, t) for x in range(WIDTH)] for y in range(HEIGHT)]
+            self.write("frames/f%d.png" % (t + 5), formats.png([[tiles[y // 3][x // 3] for x, y in row] for row in places]))
+            if t == 0:
+                self.write("masks/f5.png", formats.number_png([[255 * disc(x, y) for x, y in row] for row in places]))
+        self.good("solve", "frames", "--labels-prior", "masks", "-o", "out/", "-q")
+        for t, frame in enumerate(self.frames_of("out")):
+            found = {(x, y) for y in range(HEIGHT) for x in range(WIDTH) if frame[y][x]}
+            truth = {(x, y) for y in range(HEIGHT) for x in range(WIDTH) if disc(*seen(x, y, t))}
+            self.assertGreater(len(found & truth) / len(found | truth), 0.75, t)  # copies of the mask: 0.11 in the last frame
+
     def test_strokes_on_one_frame(self):
         rows = [[255] * WIDTH for _ in range(HEIGHT)]
         for x in range(24, 32):
