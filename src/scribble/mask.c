@@ -10,8 +10,9 @@
  *
  * In the first round sigma is wide, to find out by how much the map is too large or too small. The
  * later rounds keep that offset, and sigma is the spread of the borders found by the previous
- * round. So a careful map barely changes, and a careless one is trusted little. From the third
- * round on, colours are weighted by how much they tell about labels near the borders
+ * round. So a careful map barely changes, and a careless one is trusted little. An offset found by
+ * chance grows from round to round, so its spread must become smaller to be believed. From the
+ * third round on, colours are weighted by how much they tell about labels near the borders
  * (mask_colours.c), and sigma is narrower where that is little: borders found by such colours may
  * not be errors of the map. The result is phi of the last round.
  *
@@ -37,6 +38,7 @@
 #define THIN 20.0               /* units: bands are narrower at objects of smaller radius */
 #define OFFSET_BANDS 2.5        /* bands: borders farther away belong to something else */
 #define LATER_OFFSET_FACTOR 1.1 /* offsets are underestimated, most in the first round */
+#define DOUBT_PER_ROUND 1.0     /* spreads: smaller offsets are not believed */
 #define SPREAD_FACTOR 0.85
 #define LEAST_SIGMA 1.0     /* units */
 #define UNTRUSTED_SIGMA 0.4 /* factor on sigma where colours tell nothing */
@@ -413,6 +415,7 @@ static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *er
     dcrf_mask_border_measure(&t->border, t->labelling,
                              round == 0 ? t->settings.offset_factor
                                         : fmin(t->settings.offset_factor, LATER_OFFSET_FACTOR),
+                             DOUBT_PER_ROUND * (double)round,
                              OFFSET_BANDS * t->settings.band * t->border.unit);
     return status;
 }

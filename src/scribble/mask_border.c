@@ -15,7 +15,9 @@
  * depth of the border that the image suggests, because a median is robust to local errors. sigma is
  * sqrt(pi / 2) times the mean absolute deviation from it, as for a normal error: it is large for
  * wobbly outlines and tiny for careful ones. (The median deviation would be a multiple of half a
- * pixel.)
+ * pixel.) If the image and the map disagree here and there, the median is a matter of chance: it
+ * counts as an offset as far as it exceeds a multiple of sigma, the doubt. A map that was grown or
+ * eroded has borders with a small spread around their offset.
  *
  * An object of mean depth m is as thick as a disc of radius 3 m. Errors are assumed to be at most a
  * fraction of that, so small objects have narrower bands. */
@@ -185,13 +187,19 @@ static size_t gather_depths(const struct dcrf_mask_border *border, const int32_t
     return count;
 }
 
+/* How far an offset is believed, from 0 to 1: much if it is large compared with the spread. */
+static double belief(double offset, double spread, double doubt) {
+    const double of_offset = pow(fabs(offset), 4), of_spread = pow(doubt * spread, 4);
+    return of_offset > 0 ? of_offset / (of_offset + of_spread) : 0;
+}
+
 void dcrf_mask_border_measure(struct dcrf_mask_border *border, const int32_t *labelling,
-                              double factor, double limit) {
+                              double factor, double doubt, double limit) {
     for (size_t label = 0; label < border->labels; label++) {
         const size_t count = gather_depths(border, labelling, label, limit);
         const double middle = median(border->gathered, count);
-        border->offset[label] = factor * middle;
         border->spread[label] = deviation(border->gathered, count, middle);
+        border->offset[label] = factor * middle * belief(middle, border->spread[label], doubt);
     }
 }
 

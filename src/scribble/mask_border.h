@@ -36,9 +36,10 @@ int dcrf_mask_is_at_border(const dcrf_grid *grid, const int32_t *labelling, size
 
 /* Set the offset of each label's border to `factor` times the median depth of that border in a
  * labelling, ignoring depths of `limit` or more; and the spread to the standard deviation around
- * the median, assuming a normal distribution. */
+ * the median, assuming a normal distribution. A median of `doubt` spreads counts by half, a smaller
+ * one by less. */
 void dcrf_mask_border_measure(struct dcrf_mask_border *border, const int32_t *labelling,
-                              double factor, double limit);
+                              double factor, double doubt, double limit);
 
 /* -ln of the probability that variable a is inside the true border of a label: Phi((depth - offset)
  * / sigma). */

@@ -10,14 +10,16 @@ import unittest
 import formats
 from case import SHARED_DATA, Case
 
+COREL = os.path.join(SHARED_DATA, "eval-set-corel")
+MISLEADING = [("078", 5), ("085", 1), ("083", 5), ("088", 4), ("062", 4), ("015", 5), ("030", 0), ("024", 6)]  # pictures of Corel, and a label
 NAMES = "106024 153077 208001 21077 24077 326038".split()
 FOLDER = os.path.join(SHARED_DATA, "scribbles")
 VOID = 255
 BLOCK, SHRUNK, CAREFUL_BLOCK = 12, 6, 5
 
 
-def read_map(name):
-    with open(os.path.join(FOLDER, name), "rb") as stream:
+def read_map(name, folder=FOLDER):
+    with open(os.path.join(folder, name), "rb") as stream:
         return [[p[0] for p in row] for row in formats.read_png(stream.read())[4]]
 
 
@@ -57,10 +59,12 @@ def overlap(found, truth):
 class MaskQualityTest(Case):
     def refine(self, name, make_rough):
         """The overlap before and after."""
-        truth = read_map(name + "_gt.png")
+        return self.refine_as(os.path.join(FOLDER, name + ".png"), read_map(name + "_gt.png"), make_rough)
+
+    def refine_as(self, picture, truth, make_rough):
         rough = make_rough([[int(v == 1) for v in row] for row in truth])
         file = self.write("rough.png", formats.number_png(rough))
-        self.good("solve", os.path.join(FOLDER, name + ".png"), "--labels-prior", file, "-o", "out.png", "-q")
+        self.good("solve", picture, "--labels-prior", file, "--label-count", "2", "-o", "out.png", "-q")
         found = [[p[0] for p in row] for row in formats.read_png(self.read("out.png"))[4]]
         return overlap(rough, truth), overlap(found, truth)
 
@@ -82,6 +86,15 @@ class MaskQualityTest(Case):
             self.assertGreater(before, 0.965)
             self.assertGreater(after, before, name)
             self.assertGreater(after, floor, name)
+
+    def test_misleading_colours(self):
+        """The background has the object's colours, and an offset of the border is found that is none: believed, it cost 0.043 on average, and 0.006 now."""
+        gains = []
+        for name, label in MISLEADING:
+            truth = [[v if v == VOID else int(v == label) for v in row] for row in read_map(name + ".png", os.path.join(COREL, "gt"))]
+            before, after = self.refine_as(os.path.join(COREL, "images", name + ".png"), truth, lambda mask: in_blocks(mask, 4))
+            gains.append(after - before)
+        self.assertGreater(sum(gains) / len(gains), -0.01, gains)
 
     def test_unknown_rims(self):
         """A correct mask whose rim is unknown (255), as those of Pascal VOC, stays: the mean was 0.964 when only borders outside the rim were counted."""

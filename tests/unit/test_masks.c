@@ -222,7 +222,7 @@ static void test_offset_and_spread(void **state) {
         labelling[a] = a % WIDTH >= ends[a / WIDTH];
     }
     assert_true(dcrf_mask_border_init(&border, &grid, map, 2, 20, NULL));
-    dcrf_mask_border_measure(&border, labelling, 1.5, 100);
+    dcrf_mask_border_measure(&border, labelling, 1.5, 0, 100);
     double depths[WIDTH * HEIGHT], sum = 0;
     size_t count = 0;
     for (size_t a = 0; a < WIDTH * HEIGHT; a++)
@@ -246,7 +246,12 @@ static void test_offset_and_spread(void **state) {
         sum += fabs(depths[i] - middle);
     assert_true(fabs(border.offset[1] - 1.5 * middle) < 1e-6);
     assert_true(fabs(border.spread[1] - sqrt(acos(-1) / 2) * sum / (double)count) < 1e-6);
-    dcrf_mask_border_measure(&border, map, 1, 100); /* the map itself has no offset */
+    const double doubt = fabs(middle) / border.spread[1]; /* then the offset counts by half */
+    dcrf_mask_border_measure(&border, labelling, 1.5, doubt, 100);
+    assert_true(middle != 0 && fabs(border.offset[1] - 0.75 * middle) < 1e-6);
+    dcrf_mask_border_measure(&border, labelling, 1.5, 3 * doubt, 100);
+    assert_true(fabs(border.offset[1]) < 0.02 * fabs(middle));
+    dcrf_mask_border_measure(&border, map, 1, 0, 100); /* the map itself has no offset */
     assert_true(border.offset[0] == 0 && border.offset[1] == 0 && border.spread[1] == 0);
     dcrf_mask_border_clear(&border);
 }
@@ -265,7 +270,7 @@ static void test_borders_among_unknown_pixels(void **state) {
         labelling[a] = x >= (row == 0 ? ASTRAY : FROM + 1);
     }
     assert_true(dcrf_mask_border_init(&border, &grid, map, 2, 20, NULL));
-    dcrf_mask_border_measure(&border, labelling, 1, 100);
+    dcrf_mask_border_measure(&border, labelling, 1, 0, 100);
     assert_true(border.offset[0] == 0 && border.offset[1] == 0);
     assert_true(border.spread[1] > 0 && border.spread[1] < 1);
     dcrf_mask_border_clear(&border);
