@@ -1,6 +1,6 @@
 /* Levenshtein distance (insert, delete, replace), one row of the table at a time. A name is near
  * if at most a third of its letters have to change, though one or two always may; a prefix of a
- * name is near too. */
+ * name is near too, of the shortest one if there are several. */
 #include "args/nearest.h"
 
 #include <stdbool.h>
@@ -57,7 +57,9 @@ void nearest_offer(nearest_name *nearest, const char *candidate) {
         distance = 0;
     else if (have_one_stem(nearest->wanted, candidate) && distance > 1)
         distance = 1;
-    if (distance < nearest->best_distance) {
+    const bool is_shorter = distance == 0 && nearest->best_distance == 0 && nearest->best &&
+                            strlen(candidate) < strlen(nearest->best);
+    if (distance < nearest->best_distance || is_shorter) {
         nearest->best = candidate;
         nearest->best_distance = distance;
     }

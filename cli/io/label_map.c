@@ -16,6 +16,13 @@ static int32_t eight_bits(const picture *decoded, size_t index) {
     return (int32_t)((decoded->samples[index] * 255u + decoded->largest / 2u) / decoded->largest);
 }
 
+/* What to do about a picture that does not have the image's size. */
+static const char *size_advice(const cli_image *image, const picture *measured) {
+    if (image_is_video(image))
+        return ": give a folder, in which it has the name of its frame";
+    return image_is_turned_to(image, measured->height, measured->width) ? IMAGE_TURNED_ADVICE : "";
+}
+
 /* Does a picture have the image's size, according to its header? */
 static bool check_picture(const file_bytes *bytes, const char *path, const cli_image *image,
                           cli_problem *problem) {
@@ -27,9 +34,7 @@ static bool check_picture(const file_bytes *bytes, const char *path, const cli_i
             measured.height == image->height) ||
            bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree%s",
                      measured.width, measured.height, image_size_text(image, text),
-                     image_is_turned_to(image, measured.height, measured.width)
-                         ? IMAGE_TURNED_ADVICE
-                         : "");
+                     size_advice(image, &measured));
 }
 
 static bool numbers_from_picture(const picture *decoded, const char *path, int32_t **numbers,

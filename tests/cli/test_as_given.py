@@ -131,6 +131,7 @@ class PaletteTest(Case):
 class SaidTest(Case):
     def test_did_you_mean(self):
         self.bad("--unaries", "did you mean --unary?", "solve", self.image, "--unaries", self.unary)
+        self.bad("--labels", "did you mean --labels-prior?", "solve", self.image, "--labels", self.labels)
         self.bad(self.unary, "did you mean --unary %s?" % self.unary, "solve", self.image, self.unary)
         self.bad(self.labels, "did you mean --labels-prior %s?" % self.labels, "solve", self.image, self.labels)
 

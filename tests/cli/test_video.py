@@ -175,6 +175,9 @@ class VideoTest(Case):
         self.bad("masks", "has no array (.npy, .npz) for frames/f5.png", "solve", "frames", "--unary", "masks")
         self.bad("masks", "has no map with the name of a frame", "solve", "frames", "--labels-prior", "masks")
         self.bad("masks", "has no pictures", "solve", "masks", "--unary", "u")
+        mask = self.write("mask.png", formats.number_png(TRUTH[0]))
+        for option in ("--labels-prior", "--scribbles"):
+            self.bad(mask, "give a folder, in which it has the name of its frame", "solve", "frames", option, mask, "-o", "out/")
         self.bad("--tile", "window", *start, "--tile", "3")
         self.bad("--memory", "tiles as wide as the kernels need them", *start, "--memory", "10M", *LOCAL)
         self.bad("--overlay", "needs the whole image, which is solved in tiles", *start, "--memory", "66M", "--overlay", "over/")
