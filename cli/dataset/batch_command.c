@@ -99,28 +99,32 @@ static void print_summary(const batch_settings *settings, const summary *found) 
     printf("%s/report.html shows more\n", settings->batch.out);
 }
 
-/* *skipped becomes the number of images without results. */
-static bool summarize(const batch_settings *settings, const batch_work *work, size_t *skipped,
+static bool say_skipped(const batch_settings *settings, size_t skipped, size_t images,
+                        const char *first_reason, cli_problem *problem) {
+    return partial(problem, settings->folder,
+                   "%zu of %zu images were skipped; %s/failures says why%s%s", skipped, images,
+                   settings->batch.out, *first_reason ? ", first: " : "", first_reason);
+}
+
+/* Without any result there is nothing to print but the reason. */
+static bool summarize(const batch_settings *settings, const batch_work *work,
                       cli_problem *problem) {
     summary found;
     const batch_options *batch = &settings->batch;
+    const size_t images = work->data->count;
     if (!summary_gather(work->data, work->methods, work->results, batch->band_px, &found, problem))
         return false;
     found.settings = work->settings;
-    const bool done = summary_write_all(work->results, work->methods, &found, batch->pictures,
-                                        work->curve_count, problem);
-    if (done && feedback_wanted(&settings->feedback) != FEEDBACK_QUIET)
+    bool done = summary_write_all(work->results, work->methods, &found, batch->pictures,
+                                  work->curve_count, problem);
+    if (done && found.failure_count < images &&
+        feedback_wanted(&settings->feedback) != FEEDBACK_QUIET)
         print_summary(settings, &found);
-    *skipped = found.failure_count;
+    if (done && found.failure_count > 0)
+        done =
+            say_skipped(settings, found.failure_count, images, found.failures[0].message, problem);
     summary_free(&found);
     return done;
-}
-
-static bool say_skipped(const batch_settings *settings, size_t skipped, size_t images,
-                        cli_problem *problem) {
-    return partial(problem, settings->folder,
-                   "%zu of %zu images were skipped; %s/failures says why", skipped, images,
-                   settings->batch.out);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -177,10 +181,9 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
     if (!work_through(settings, &work, &count, problem))
         return false;
     /* The summary decides: a result may have been damaged since it was made. */
-    size_t skipped = count.skipped;
-    if (ranks_mine() == 0 && !summarize(settings, &work, &skipped, problem))
-        return false;
-    return skipped == 0 || say_skipped(settings, skipped, data->count, problem);
+    if (ranks_mine() == 0)
+        return summarize(settings, &work, problem);
+    return count.skipped == 0 || say_skipped(settings, count.skipped, data->count, "", problem);
 }
 
 static bool run_batch(const void *given, cli_problem *problem) {

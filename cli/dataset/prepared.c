@@ -118,7 +118,8 @@ static bool read_truth(prepared_image *p, cli_problem *problem) {
             p->truth[a] = TRUTH_VOID;
         else if (number < 0 || (size_t)number >= p->data->labels)
             return bad_input(problem, file,
-                             "has %d at %s; labels are 0 to %zu, and %d where nothing is scored",
+                             "has %d at %s; labels are 0 to %zu, and %d where nothing is scored "
+                             "(\"void\" in dataset.json)",
                              (int)number, image_place_text(&p->image, a, text), p->data->labels - 1,
                              (int)p->data->void_value);
     }

@@ -277,8 +277,8 @@ class BadInputTest(BatchCase):
         self.write("data/unaries/p3.npy", cut[:-5])
         done = self.run_dcrf(*self.batch())
         self.assertEqual(done.returncode, 3)
-        self.assertEqual(done.stderr, "dcrf: %s: 4 of 6 images were skipped; %s/failures says why\n"
-                         % (self.data, self.path("out")))
+        self.assertTrue(done.stderr.startswith("dcrf: %s: 4 of 6 images were skipped; %s/failures says why, first: %s/images/p0.png: "
+                                               % (self.data, self.path("out"), self.data)), done.stderr)
         for name, words in [("p0", "p0.png: "), ("p1", "has 3 labels but dataset.json says 4"),
                             ("p2", "has 7 at x = 0, y = 0; labels are 0 to 3, and 255"),
                             ("p3", "p3.npy: ")]:
@@ -294,6 +294,13 @@ class BadInputTest(BatchCase):
         self.good(*self.batch())
         self.assertEqual(self.summary(), self.summary("whole"))
         self.assertEqual([f for f in before if self.stamps()[f] != before[f]], [])
+
+    def test_if_all_are_skipped_the_reason_is_said(self):
+        for name in os.listdir(self.data + "/gt"):
+            self.write("data/gt/" + name, formats.number_png([[7] * 24] * 18))
+        done = self.run_dcrf(*self.batch())
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertRegex(done.stderr, r'6 of 6 images were skipped; .*, first: .*: has 7 at x = 0, y = 0; labels are 0 to 3, and 255 .*"void" in dataset.json')
 
     def test_missing_files_are_skipped(self):
         os.remove(self.data + "/images/p0.png")
