@@ -54,10 +54,15 @@ static picture_set draw_pictures(const page *p, const scene *shown) {
     if (option_text(p->results->record, "scribbles"))
         add_picture(&set, (page_picture){"strokes", "strokes", "the strokes", IMAGE_CHANNELS, NULL},
                     picture_strokes(shown, p->results->built->model, p->colours));
-    add_picture(&set,
-                (page_picture){"unary", "unary minimum",
-                               "the unary minimum: every pixel for itself", 0, NULL},
-                picture_labels(shown, found->unary_labels));
+    if (p->results->built->mask.map)
+        add_picture(
+            &set, (page_picture){"mask", "mask", "the mask, as it was given", IMAGE_CHANNELS, NULL},
+            picture_mask(shown, p->results->built->mask.map, p->colours));
+    else
+        add_picture(&set,
+                    (page_picture){"unary", "unary minimum",
+                                   "the unary minimum: every pixel for itself", 0, NULL},
+                    picture_labels(shown, found->unary_labels));
     add_picture(&set, (page_picture){"result", "result", "the result", 0, NULL},
                 picture_labels(shown, found->labels));
     add_picture(
@@ -174,7 +179,8 @@ static void write_legend_entry(const page *p, size_t label) {
 static void write_comparison(const page *p, const picture_set *set) {
     fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
     const bool has_strokes = option_text(p->results->record, "scribbles") != NULL;
-    write_choice(p, set, "left", "Left", has_strokes ? "strokes" : "unary");
+    const bool has_mask = p->results->built->mask.map != NULL;
+    write_choice(p, set, "left", "Left", has_strokes ? "strokes" : has_mask ? "mask" : "unary");
     write_choice(p, set, "right", "Right", "overlay");
     /* Tall pictures are limited to the window. */
     fprintf(p->stream,

@@ -11,15 +11,19 @@
 
 /* ---- what happened -------------------------------------------------------------------------- */
 
-/* What the user wants to know: what the kernels changed, and whether to be suspicious. */
+/* What the user wants to know: what changed, and whether to be suspicious. */
 static void write_headline(const page *p) {
     const solution *found = p->results->found;
     const dcrf_changes *changes = &found->changes;
     const double share = found->pixels > 0 ? (double)changes->changed / (double)found->pixels : 0;
-    fprintf(p->stream,
-            "<p class='verdict'>%.1f %% of the %s have another label than the unaries alone give "
-            "them",
-            100 * share, image_is_volume(&p->results->built->image) ? "voxels" : "pixels");
+    char moved[MASK_TEXT_BYTES];
+    if (*mask_text(p->results->built, found, moved))
+        fprintf(p->stream, "<p class='verdict'>The mask: %s", moved);
+    else
+        fprintf(p->stream,
+                "<p class='verdict'>%.1f %% of the %s have another label than the unaries alone "
+                "give them",
+                100 * share, image_is_volume(&p->results->built->image) ? "voxels" : "pixels");
     if (changes->labels_vanished > 0)
         fprintf(p->stream, "; %zu of %zu labels vanished", changes->labels_vanished,
                 changes->labels_before);
@@ -37,23 +41,29 @@ static void write_headline(const page *p) {
 static void write_labels(const page *p) {
     const solution *found = p->results->found;
     const double pixels = found->pixels > 0 ? (double)found->pixels : 1;
-    double sureness[PALETTE_COLOURS] = {0};
-    for (size_t a = 0; a < found->pixels; a++)
+    const int32_t *mask = p->results->built->mask.map;
+    double sureness[PALETTE_COLOURS] = {0}, before[PALETTE_COLOURS] = {0};
+    for (size_t a = 0; a < found->pixels; a++) {
         sureness[found->labels[a] % PALETTE_COLOURS] += (double)found->confidence[a];
-    fputs(
-        "<section><h2>Labels</h2><div class='scroll'><table>\n<tr><th>label</th><th>by the unaries"
-        "</th><th>in the result</th><th>how sure, on average</th></tr>\n",
-        p->stream);
+        if (mask && mask[a] >= 0)
+            before[mask[a] % PALETTE_COLOURS]++;
+    }
+    for (size_t i = 0; !mask && i < found->label_count && i < PALETTE_COLOURS; i++)
+        before[i] = (double)found->before[i];
+    fprintf(p->stream,
+            "<section><h2>Labels</h2><div class='scroll'><table>\n<tr><th>label</th><th>%s"
+            "</th><th>in the result</th><th>how sure, on average</th></tr>\n",
+            mask ? "in the mask" : "by the unaries");
     for (size_t i = 0; i < found->label_count && i < PALETTE_COLOURS; i++) {
         const uint8_t *rgb = p->colours->rgb[i];
         char name[CLASS_TEXT_BYTES];
-        if (found->before[i] == 0 && found->after[i] == 0)
+        if (!(before[i] > 0) && found->after[i] == 0)
             continue;
         fprintf(p->stream, "<tr><td><i class='chip' style='background:#%02x%02x%02x'></i>", rgb[0],
                 rgb[1], rgb[2]);
         html_write_escaped(p->stream, class_text(&p->results->built->classes, i, name));
-        fprintf(p->stream, "</td><td>%.2f %%</td><td>%.2f %%</td><td>",
-                100 * (double)found->before[i] / pixels, 100 * (double)found->after[i] / pixels);
+        fprintf(p->stream, "</td><td>%.2f %%</td><td>%.2f %%</td><td>", 100 * before[i] / pixels,
+                100 * (double)found->after[i] / pixels);
         if (found->after[i] > 0)
             fprintf(p->stream, "%.0f %%", 100 * sureness[i] / (double)found->after[i]);
         fputs("</td></tr>\n", p->stream);

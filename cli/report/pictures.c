@@ -81,17 +81,20 @@ static bool is_background(const palette *colours, uint16_t label) {
     return label == 0 && rgb[0] == 0 && rgb[1] == 0 && rgb[2] == 0;
 }
 
+static void lay_over(const scene *shown, uint16_t *picture, size_t a, uint16_t label,
+                     const palette *colours) {
+    const double opacity = is_background(colours, label) ? 0 : OVERLAY_OPACITY;
+    for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
+        const double below = shown->colours[a * IMAGE_CHANNELS + c];
+        const double above = colours->rgb[label % PALETTE_COLOURS][c];
+        picture[a * IMAGE_CHANNELS + c] = to_sample(below + opacity * (above - below));
+    }
+}
+
 uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours) {
     uint16_t *picture = new_picture(shown);
-    for (size_t a = 0; picture && a < scene_pixels(shown); a++) {
-        const uint16_t label = labels[pixel_of(shown, a)];
-        const double opacity = is_background(colours, label) ? 0 : OVERLAY_OPACITY;
-        for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
-            const double below = shown->colours[a * IMAGE_CHANNELS + c];
-            const double above = colours->rgb[label % PALETTE_COLOURS][c];
-            picture[a * IMAGE_CHANNELS + c] = to_sample(below + opacity * (above - below));
-        }
-    }
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++)
+        lay_over(shown, picture, a, labels[pixel_of(shown, a)], colours);
     return picture;
 }
 
@@ -180,6 +183,20 @@ uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const pal
             picture[a * IMAGE_CHANNELS + c] =
                 label < labels ? colours->rgb[label % PALETTE_COLOURS][c]
                                : to_sample(pale(shown->colours + a * IMAGE_CHANNELS));
+    }
+    return picture;
+}
+
+uint16_t *picture_mask(const scene *shown, const int32_t *map, const palette *colours) {
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++) {
+        const int32_t label = map[pixel_of(shown, a)];
+        if (label >= 0) {
+            lay_over(shown, picture, a, (uint16_t)label, colours);
+            continue;
+        }
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+            picture[a * IMAGE_CHANNELS + c] = to_sample(pale(shown->colours + a * IMAGE_CHANNELS));
     }
     return picture;
 }

@@ -47,6 +47,10 @@ uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left);
  * energies from scribbles fix to one label. */
 uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours);
 
+/* A label map over the scene, as picture_overlay draws labels; pale grey where it is below zero,
+ * unknown. */
+uint16_t *picture_mask(const scene *shown, const int32_t *map, const palette *colours);
+
 /* Numbers from 0 to 1 as grey values. */
 uint16_t *picture_grey(const scene *shown, const float *numbers);
 

@@ -104,27 +104,34 @@ static void print_scribbles(FILE *stream, const built_model *built) {
                 used->bilateral_channel_sigma, used->bilateral_weight);
 }
 
-/* What became of the map: how far its borders moved, and how much of it changed. */
-static void print_mask(FILE *stream, const built_model *built, const solution *found) {
-    const dcrf_mask_info *info = &built->mask.info;
+const char *mask_text(const built_model *built, const solution *found, char text[MASK_TEXT_BYTES]) {
     const dcrf_grid grid = image_grid(&built->image);
     const dcrf_view map = dcrf_view_interleaved(built->mask.map, DCRF_I32, &grid, 1);
-    const char *unit = built->image.geometry ? "mm" : "pixels";
     dcrf_mask_moves moves;
     dcrf_error error;
+    *text = '\0';
+    if (!built->mask.map ||
+        dcrf_mask_compare(&grid, &map, found->labels, built->workspace, &moves, &error) < 0)
+        return text;
+    if (moves.changed == 0)
+        snprintf(text, MASK_TEXT_BYTES, "nothing changed");
+    else
+        snprintf(
+            text, MASK_TEXT_BYTES, "borders moved by %.2g %s on average; %.2g %% of the %s changed",
+            moves.mean_offset, built->image.geometry ? "mm" : "pixels",
+            100 * (double)moves.changed / (double)found->pixels, image_unit_text(&built->image));
+    return text;
+}
+
+static void print_mask(FILE *stream, const built_model *built, const solution *found) {
+    const dcrf_mask_info *info = &built->mask.info;
+    char text[MASK_TEXT_BYTES];
     if (built->has_own_kernels)
         fprintf(stream, "kernels for rough masks: --spatial %.3g,%g --bilateral %.3g,%.3g,%g\n",
                 info->spatial_sigma, info->spatial_weight, info->bilateral_sigma,
                 info->bilateral_channel_sigma, info->bilateral_weight);
-    if (dcrf_mask_compare(&grid, &map, found->labels, built->workspace, &moves, &error) < 0)
-        return;
-    if (moves.changed == 0)
-        fputs("the mask: nothing changed\n", stream);
-    else
-        fprintf(stream,
-                "the mask: borders moved by %.2g %s on average; %.2g %% of the %s changed\n",
-                moves.mean_offset, unit, 100 * (double)moves.changed / (double)found->pixels,
-                image_unit_text(&built->image));
+    if (*mask_text(built, found, text))
+        fprintf(stream, "the mask: %s\n", text);
 }
 
 static void print_tiles(FILE *stream, const solution *found) {

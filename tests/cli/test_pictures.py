@@ -443,6 +443,18 @@ class ReportOrderTest(Case):
             row = re.search(r"</i>%s</td><td>([0-9.]+) %%</td><td>([0-9.]+) %%</td><td>(\d*)" % name, page)
             self.assertAlmostEqual(float(row.group(2)), 100 * labels.count(i) / len(labels), delta=0.005)
 
+    def test_a_rough_mask(self):
+        """It is what the result is compared with, not what distances and colours say."""
+        picture = self.write("p.png", formats.png([[(40, 60, 80), (40, 60, 80), (200, 90, 80), (200, 90, 80)]] * 4))
+        said = self.good("solve", picture, "--labels-prior", self.write("m.png", formats.number_png([[0, 0, 255, 1]] * 4)), "--report", "r.html")
+        page = self.read("r.html").decode()
+        headline = re.search("(?m)^the mask: (.*)$", said).group(1)
+        self.assertIn("<p class='verdict'>The mask: %s.</p>" % headline, page)
+        self.assertIn("<th>in the mask</th>", page)
+        self.assertRegex(page, r"</i>label 0</td><td>50\.00 %</td>.*\n.*</i>label 1</td><td>25\.00 %</td>")
+        self.assertIn("<option value='mask' selected>", page)
+        self.assertNotIn("picture-unary", page)
+
     def test_strengths_and_settings(self):
         page = self.report("--strength", "1.5")
         table = page[page.index("<tr><th>strength</th><th>pixels changed</th>"):]
