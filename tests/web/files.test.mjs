@@ -215,6 +215,42 @@ test('TIFF: compressions, predictors, 12 bits in 16, floats; broken ones are ref
 
 /* ---- large photographs ---------------------------------------------------------------------- */
 
+/* Exif data with an orientation (tag 0x112), as the second segment of a JPEG. */
+function withOrientation(jpeg, orientation) {
+  const tiffHeader = Buffer.from([0x4d, 0x4d, 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0]);
+  const body = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiffHeader]);
+  return Buffer.concat([jpeg.subarray(0, 2), Buffer.from([0xff, 0xe1, 0, body.length + 2]), body, jpeg.subarray(2)]);
+}
+
+test('a photograph that was held upright is upright, as in the command', async () => {
+  const stored = await page.evaluate(async (base64) => {
+    const image = await createImageBitmap(new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]));
+    const canvas = new OffscreenCanvas(image.height, image.width), context = canvas.getContext('2d');
+    context.setTransform(0, -1, 1, 0, 0, image.width); // orientation 6: turned back clockwise
+    context.drawImage(image, 0, 0);
+    const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: 'image/jpeg', quality: 1 })).arrayBuffer());
+    return btoa(bytes.reduce((text, byte) => text + String.fromCharCode(byte), ''));
+  }, readFileSync('docs/images/scene.png').toString('base64'));
+  const path = join(scratch, 'held.jpg');
+  writeFileSync(path, withOrientation(Buffer.from(stored, 'base64'), 6));
+  await page.setInputFiles('#open', path);
+  await page.waitForFunction(() => playground.picture.name === 'held.jpg');
+  const { width, height } = scene();
+  assert.deepEqual(await page.evaluate(() => [playground.picture.width, playground.picture.height]), [width, height]);
+  await visitor.choose(1);
+  await drag(page, [[0.17 * width, 0.5 * height], [0.36 * width, 0.63 * height]]);
+  await visitor.choose(0);
+  await drag(page, [[0.07 * width, 0.1 * height], [0.93 * width, 0.1 * height]]);
+  await settled(page);
+  await visitor.picture('rotated');
+  const settings = await visitor.save('#save-json'), mask = readPng(await visitor.save('#save-mask'));
+  await visitor.save('#save-strokes');
+  const { labels, text } = visitor.command(path, settings);
+  assert.match(text, /turned by 90 degrees clockwise, as its EXIF orientation says/);
+  const different = labels.reduce((sum, label, a) => sum + (label === mask.data[a] ? 0 : 1), 0);
+  assert.ok(different < 0.01 * labels.length, `${different} of ${labels.length}: decoders of JPEG differ by less`);
+});
+
 test('a large photograph: a draft first, and edges of the saved mask at full size', async () => {
   const [width, height] = [2400, 1600], isInside = (x, y) => (x - 1203) ** 2 / 700 ** 2 + (y - 790) ** 2 / 450 ** 2 + 0.12 * Math.sin(x / 60) < 1;
   const rgb = Buffer.alloc(3 * width * height);
