@@ -19,7 +19,7 @@ from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
 from ._superpixels import on_the_scale, superpixels, without_bools
-from ._unary import label_energies, label_map, place_map, two_labels, unary_energies, unary_numbers
+from ._unary import label_energies, label_map, one_grey, place_map, two_labels, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
 WAYS = "unary=, probabilities=, logits= and labels_prior= (strokes: dcrf.Scribbles)"
@@ -122,7 +122,7 @@ class Model:
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError(f"give exactly one of {WAYS}")
-            rough, labels = label_map(labels_prior, labels)
+            rough, labels = label_map(one_grey(labels_prior, self.image), labels)
             if confidence is not None or self.image is None:
                 unary, rough = label_energies(rough, labels, confidence), None
             labels_axis = -1

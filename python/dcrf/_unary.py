@@ -9,6 +9,7 @@ from . import _core
 from ._arrays import array, split_mask
 from ._layout import find_grid, place_channels_last
 from ._options import outside_the_package
+from ._soft_masks import as_integers, hardened
 
 _UNKNOWN = 255  # what most label pictures call unknown
 _OTHERS = {"energies": "unary=", "probabilities": "probabilities=", "logits": "logits="}
@@ -100,14 +101,31 @@ def _enlarged(values, from_grid, grid):
     return values[np.ix_(*(np.arange(n) * m // n for n, m in zip(grid, from_grid)))]
 
 
+def one_grey(labels, image):
+    """A map that was saved in colours but is grey: its one channel, without alpha. Others as they are."""
+    shape = np.shape(labels)
+    is_picture = image is not None and (image.ndim == 2 or (image.ndim == 3 and image.shape[2] in (1, 3, 4)))
+    if not (is_picture and len(shape) == 3 and shape[2] in (3, 4) and shape[:2] == image.shape[:2]):
+        return labels
+    channels = np.asarray(labels)
+    if not (channels[..., :1] == channels[..., :3]).all():
+        raise ValueError("labels_prior has colours where one number for each pixel is needed")
+    return channels[..., 0]
+
+
 def label_map(labels, count=None):
     """A label map as int32, -1 where it is not known (masked, negative, 255), and the number of labels: ``count``, or
-    one more than the largest. In a mask of nothing but 0 and 255, 255 is label 1."""
+    one more than the largest. In a mask of nothing but 0 and 255, 255 is label 1; shades between them are a soft mask."""
     values, mask = split_mask(labels)
     given = array(values, "labels_prior", integers=True)
     if given.dtype.kind == "f":
-        raise TypeError("labels_prior must hold integers")
+        given = as_integers(given)
+        if given is None:
+            raise TypeError("labels_prior must hold integers, or a mask from 0 to 1 (probabilities= takes one number for each label)")
     given = given.astype(np.int32)
+    soft = hardened(given) if mask is None and (count is None or count <= 2) else None
+    if soft is not None:
+        return soft, 2
     if mask is not None:
         given[mask] = -1
     seen = given[given >= 0]

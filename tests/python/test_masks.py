@@ -97,8 +97,47 @@ class MaskTest(unittest.TestCase):
             dcrf.solve(self.image, labels_prior=np.where(holes.mask, -1, self.rough)).labels, result.labels
         )
         self.assertLess((result.labels != self.truth).sum(), 50)
+        colours = np.repeat(mask[..., None] * np.uint8(255), 4, 2)
+        np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=colours).labels, two)
+        np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=colours[..., :3]).labels, two)
+        np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=mask.astype(float)).labels, two)
         small = dcrf.solve(self.image, labels_prior=self.rough[::2, ::2])
         self.assertLess((small.labels != self.truth).sum(), 50)
+
+    @staticmethod
+    def blurred(mask):
+        """Shades of grey around the border of a mask, as resizing leaves them."""
+        soft = mask.astype(float)
+        for axis in (0, 1):
+            soft = sum(np.roll(soft, step, axis) for step in range(-2, 3)) / 5
+        return np.rint(255 * soft).astype(np.uint8)
+
+    def test_soft_masks(self):
+        """A mask that was resized is no map of 250 labels."""
+        soft = self.blurred(self.rough == 1)
+        self.assertGreater(len(np.unique(soft)), 15)
+        wanted = dcrf.solve(self.image, labels_prior=soft > 127).labels
+        model = dcrf.Model(self.image, labels_prior=soft)
+        self.assertEqual(model.labels, 2)
+        for form in (soft, soft / 255):
+            np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=form).labels, wanted)
+        trimap = np.where((soft > 0) & (soft < 255), 128, soft)
+        np.testing.assert_array_equal(
+            dcrf.solve(self.image, labels_prior=trimap).labels,
+            dcrf.solve(self.image, labels_prior=np.where(trimap == 128, -1, trimap // 255).astype(int)).labels,
+        )
+        many = np.repeat(np.arange(0, 240, 10, np.uint8), 10)[None].repeat(self.rough.shape[0], 0)[:, : self.rough.shape[1]]
+        self.assertGreater(dcrf.Model(np.zeros(many.shape, np.uint8), labels_prior=many).labels, 100)  # stripes are labels
+        with self.assertRaisesRegex(TypeError, "a mask from 0 to 1"):
+            dcrf.solve(self.image, labels_prior=soft / 100)
+        with self.assertRaisesRegex(ValueError, "has colours"):
+            dcrf.solve(self.image, labels_prior=self.image)
+
+    @unittest.skipUnless(COMMAND, "there is no command")
+    def test_soft_masks_as_the_command(self):
+        soft = self.blurred(self.rough == 1)
+        for given in (soft, np.where((soft > 0) & (soft < 255), 128, soft).astype(np.uint8)):
+            self.compare(given, [], {})
 
     def test_scales_and_volumes(self):
         wanted = self.solve()
