@@ -19,7 +19,7 @@ from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
 from ._superpixels import on_the_scale, superpixels, without_bools
-from ._unary import label_energies, label_map, one_grey, place_map, two_labels, unary_energies, unary_numbers
+from ._unary import confidence_map, label_energies, label_map, one_grey, place_map, two_labels, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
 WAYS = "unary=, probabilities=, logits= and labels_prior= (strokes: dcrf.Scribbles)"
@@ -49,8 +49,9 @@ class Model:
     The labels' likelihood is given as ``unary`` energies, ``probabilities`` or ``logits``, at the size of the
     picture or smaller; or as ``labels_prior``, a rough label map (255 or masked: unknown; only 0 and 255: a mask),
     whose borders move to the picture's edges: energies follow from the distance to the borders and the labels'
-    colours, with kernels that suit them unless others are given. With a ``confidence``, or without a picture
-    (0.7), the map is right with this probability at every pixel, regardless of its surroundings.
+    colours, with kernels that suit them unless others are given. A ``confidence`` for each pixel, an array of the
+    map's shape, says how far the map is to be believed there, from 0 to 1: it keeps its label. With one number, or
+    without a picture (0.7), the map is right with this probability at every pixel, regardless of its surroundings.
 
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
     (..., labels). ``spatial`` is a sigma, (sigma, weight) or None, ``bilateral`` is (sigma, channel
@@ -118,11 +119,13 @@ class Model:
         device=None,
     ):
         self.image = None if image is None else one_image(array(without_bools(image), "the image"))
-        rough = None
+        rough = certainty = None
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError(f"give exactly one of {WAYS}")
             rough, labels = label_map(one_grey(labels_prior, self.image), labels)
+            if np.ndim(confidence):
+                certainty, confidence = confidence_map(confidence, rough, self.image), None
             if confidence is not None or self.image is None:
                 unary, rough = label_energies(rough, labels, confidence), None
             labels_axis = -1
@@ -131,6 +134,8 @@ class Model:
         if channels_axis is not None and self.image is not None:
             self.image = np.moveaxis(self.image, channels_axis, -1)
         if rough is not None:
+            if certainty is not None:
+                certainty = place_map(certainty, self.image, shape)[1]
             self.shape, rough = place_map(rough, self.image, shape)
             self.labels = labels
         else:
@@ -173,7 +178,7 @@ class Model:
         self._is_of_a_map = labels_prior is not None
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         if rough is not None:
-            energies, for_masks = self._refine(rough)
+            energies, for_masks = self._refine(rough, certainty)
             if spatial is DEFAULT_SPATIAL and bilateral is DEFAULT_BILATERAL and normalize == "symmetric":
                 # A strength that is asked for is shared by kernels without weights.
                 spatial, bilateral = for_masks if self._strength is None else (for_masks[0][:-1], for_masks[1][:-1])
@@ -211,12 +216,12 @@ class Model:
             placed = two_labels(placed, kind)
         return grid, unary_energies(placed, kind, mask, grid, own, self.image)
 
-    def _refine(self, rough):
+    def _refine(self, rough, certainty):
         """Energies and kernels of a rough label map over the grid."""
         is_colour = self._channels.shape[-1] == 3
         energies = np.empty(self.shape + (self.labels,), np.float32)
         channels = on_the_scale(self._channels) if is_colour else self._channels
-        return energies, self._core.mask_energies(channels, rough, energies)
+        return energies, self._core.mask_energies(channels, rough, certainty, energies)
 
     def set_unary(self, unary=None, *, probabilities=None, logits=None):
         """Replace the energies; the grid and the number of labels stay."""

@@ -140,6 +140,18 @@ def label_map(labels, count=None):
     return given, count
 
 
+def confidence_map(confidence, labels, image):
+    """How far each pixel of a label map is to be believed, from 0 (not at all) to 1 (it keeps its label), as float32."""
+    if image is None:
+        raise ValueError("a confidence for each pixel goes with an image; without one give one number")
+    given = array(confidence, "confidence").astype(np.float32)
+    if given.shape != labels.shape:
+        raise ValueError(f"confidence has the shape {given.shape} and labels_prior {labels.shape}; they must agree")
+    if not ((given >= 0) & (given <= 1)).all():
+        raise ValueError("the confidence of a pixel lies between 0 and 1")
+    return given
+
+
 def place_map(labels, image, shape):
     """The grid of a model, and a label map over it, (..., 1), enlarged where it is smaller than the picture."""
     grid, placed, own = find_grid(image, labels[..., np.newaxis], shape, -1)

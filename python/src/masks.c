@@ -1,33 +1,36 @@
 /* dcrf._core.Model.mask_energies: from a rough label map to energies and kernels. */
 #include "model.h"
 
-/* mask_energies(image, map, energies out): the map is int32 (..., 1), negative where unknown,
- * the energies float32 (..., labels). Returns the kernels that go with the energies, (sigma,
- * weight) and (sigma, channel sigma, weight). The model is not changed. */
+/* mask_energies(image, map, confidence or None, energies out): the map is int32 (..., 1), negative
+ * where unknown, the confidence float32 (..., 1), the energies float32 (..., labels). Returns the
+ * kernels that go with the energies, (sigma, weight) and (sigma, channel sigma, weight). The model
+ * is not changed. */
 PyObject *dcrf_py_mask_energies(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
-    PyObject *image, *map, *out;
-    Py_buffer buffers[3] = {{0}, {0}, {0}};
-    dcrf_view colours, labels;
+    PyObject *image, *map, *confidence, *out;
+    Py_buffer buffers[4] = {{0}, {0}, {0}, {0}};
+    dcrf_view colours, labels, sure;
     dcrf_mask_info info = {0};
     dcrf_error error;
     dcrf_status status = DCRF_OK;
     float *energies = NULL;
-    if (!PyArg_ParseTuple(arguments, "OOO", &image, &map, &out) ||
+    if (!PyArg_ParseTuple(arguments, "OOOO", &image, &map, &confidence, &out) ||
         dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     const size_t count = dcrf_model_labels(self->model);
     if (dcrf_py_view(image, &self->grid, "the image", &buffers[0], &colours) == 0 &&
-        dcrf_py_view(map, &self->grid, "the label map", &buffers[1], &labels) == 0)
+        dcrf_py_view(map, &self->grid, "the label map", &buffers[1], &labels) == 0 &&
+        (confidence == Py_None ||
+         dcrf_py_view(confidence, &self->grid, "the confidence", &buffers[3], &sure) == 0))
         energies = dcrf_py_contiguous(out, "the energies", 'f',
                                       dcrf_model_variables(self->model) * count, 1, &buffers[2]);
     if (energies) {
-        Py_BEGIN_ALLOW_THREADS status =
-            dcrf_mask_energies(&self->grid, &colours, &labels, count, NULL, NULL, self->workspace,
-                               energies, &info, &error);
+        Py_BEGIN_ALLOW_THREADS status = dcrf_mask_energies(
+            &self->grid, &colours, &labels, count, confidence == Py_None ? NULL : &sure, NULL,
+            self->workspace, energies, &info, &error);
         Py_END_ALLOW_THREADS
     }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         PyBuffer_Release(&buffers[i]);
     dcrf_py_leave(&self->is_busy);
     if (!energies || status < 0)

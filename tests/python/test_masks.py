@@ -139,6 +139,24 @@ class MaskTest(unittest.TestCase):
         for given in (soft, np.where((soft > 0) & (soft < 255), 128, soft).astype(np.uint8)):
             self.compare(given, [], {})
 
+    def test_confidence_maps(self):
+        """Pixels with the confidence 1 keep their labels, those with 0 are unknown, and without any the map is empty."""
+        held = np.full(self.rough.shape, 0.999, np.float32)
+        held[:, : held.shape[1] // 2] = 1
+        labels = dcrf.solve(self.image, labels_prior=self.rough, confidence=held).labels
+        np.testing.assert_array_equal(labels[held == 1], self.rough[held == 1])
+        self.assertTrue((labels != self.rough)[held < 1].any())
+        unknown = np.where(self.truth == self.rough, 0.999, 0)
+        np.testing.assert_array_equal(
+            dcrf.solve(self.image, labels_prior=self.rough, confidence=unknown).labels,
+            dcrf.solve(self.image, labels_prior=np.where(unknown > 0, self.rough, -1).astype(int), confidence=unknown).labels,
+        )
+        for wrong, text in ((held[1:], "they must agree"), (2 * held, "between 0 and 1")):
+            with self.assertRaisesRegex(ValueError, text):
+                dcrf.solve(self.image, labels_prior=self.rough, confidence=wrong)
+        with self.assertRaisesRegex(ValueError, "goes with an image"):
+            dcrf.solve(labels_prior=self.rough, confidence=held)
+
     def test_scales_and_volumes(self):
         wanted = self.solve()
         with self.assertWarnsRegex(UserWarning, "between 0 and 1"):
@@ -166,9 +184,10 @@ class MaskTest(unittest.TestCase):
         energies = np.empty(self.truth.shape + (3,), np.float32)
         rough = self.rough[..., None]
         for arguments in (
-            (self.image, rough, energies[..., :2]),
-            (self.image, rough[1:], energies),
-            (self.image[1:], rough, energies),
+            (self.image, rough, None, energies[..., :2]),
+            (self.image, rough[1:], None, energies),
+            (self.image[1:], rough, None, energies),
+            (self.image, rough, np.ones(self.truth.shape + (1,), np.float32)[1:], energies),
         ):
             with self.assertRaises(ValueError):
                 model._core.mask_energies(*arguments)
