@@ -53,7 +53,7 @@ static bool store_maps(large_inputs *inputs, FILE *stream, cli_problem *problem)
     const cli_image *video = &inputs->image;
     const size_t pixels = video->width * video->height;
     prior_map map;
-    if (!prior_map_read(unary, video, &map, &inputs->facts, problem))
+    if (!prior_map_read(unary, video, NULL, &map, &inputs->facts, problem))
         return false;
     inputs->labels = map.labels;
     inputs->facts.is_left_rough = !(unary->confidence > 0);

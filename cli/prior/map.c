@@ -57,25 +57,26 @@ void prior_energies(const unary_options *options, const unary_facts *facts, cons
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static bool settle(const unary_options *options, const cli_image *image, bool is_rounded,
-                   prior_map *map, unary_facts *facts, cli_problem *problem) {
+static bool settle(const unary_options *options, const cli_image *image, dcrf_workspace *workspace,
+                   bool is_rounded, prior_map *map, unary_facts *facts, cli_problem *problem) {
     prior_traits traits = {.is_rounded = is_rounded};
     prior_inspect(options, image, map->numbers, 0, image_pixels(image), &traits);
     return prior_resolve(options, image, &traits, &map->labels, facts, problem) &&
            unary_check_room(image, map->labels, options->prior_file, problem) &&
            prior_confidence_read(options, image, &map->confidence, problem) &&
-           (!image_is_video(image) || prior_carry_on(options, image, map, problem));
+           (!image_is_video(image) ||
+            prior_carry_on(options, image, workspace, facts, map, problem));
 }
 
-bool prior_map_read(const unary_options *options, const cli_image *image, prior_map *map,
-                    unary_facts *facts, cli_problem *problem) {
+bool prior_map_read(const unary_options *options, const cli_image *image, dcrf_workspace *workspace,
+                    prior_map *map, unary_facts *facts, cli_problem *problem) {
     bool is_rounded;
     *map = (prior_map){0};
     if (options->prior_unknown.kind == UNKNOWN_COLOUR)
         return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
     const bool done =
         label_map_read_mask(options->prior_file, image, &map->numbers, &is_rounded, problem) &&
-        settle(options, image, is_rounded, map, facts, problem);
+        settle(options, image, workspace, is_rounded, map, facts, problem);
     if (done)
         prior_keep_palette(options->prior_file, facts);
     else
@@ -94,6 +95,7 @@ void prior_keep_palette(const char *file, unary_facts *facts) {
 
 void prior_map_free(prior_map *map) {
     free(map->numbers);
+    free(map->refined);
     free(map->confidence);
     *map = (prior_map){0};
 }
@@ -101,7 +103,7 @@ void prior_map_free(prior_map *map) {
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
                       unary_facts *facts, cli_problem *problem) {
     prior_map map;
-    if (!prior_map_read(options, image, &map, facts, problem))
+    if (!prior_map_read(options, image, NULL, &map, facts, problem))
         return false;
     const bool done = allocate_energies(image, map.labels, options->prior_file, unary, problem);
     if (done)

@@ -14,19 +14,23 @@ bool model_from_mask(const unary_options *options, const cli_image *image,
     const char *file = options->prior_file;
     prior_map read;
     dcrf_error error;
-    if (!prior_map_read(options, image, &read, facts, problem))
+    if (!prior_map_read(options, image, workspace, &read, facts, problem))
         return false;
     const size_t labels = read.labels;
     summary->map = read.numbers;
     read.numbers = NULL;
-    for (size_t i = 0; i < image_pixels(image); i++)
+    for (size_t i = 0; i < image_pixels(image); i++) {
         summary->map[i] = prior_label(options, facts, summary->map[i]);
+        if (read.refined)
+            read.refined[i] = prior_label(options, facts, read.refined[i]);
+    }
     float *energies = calloc(image_pixels(image), labels * sizeof *energies);
     if (!energies) {
         prior_map_free(&read);
         return out_of_memory(problem, file);
     }
-    const dcrf_view map = dcrf_view_interleaved(summary->map, DCRF_I32, &grid, 1);
+    const dcrf_view map =
+        dcrf_view_interleaved(read.refined ? read.refined : summary->map, DCRF_I32, &grid, 1);
     const dcrf_view unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, labels);
     const dcrf_view sure = dcrf_view_interleaved(read.confidence, DCRF_F32, &grid, 1);
     const bool done =
