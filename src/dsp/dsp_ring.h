@@ -71,39 +71,42 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     for (size_t place = begin; place < end; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
         ask_for_place(runs, place + RING_AHEAD, last_place, row_floats(wide, tail));
-        struct row sum;
-        row_zero(&sum, wide, tail);
-        UNROLL
-        for (size_t k = 0; k < corners; k++)
-            row_add_row(&sum, weight[k], &in[k], wide, tail);
-        row_scale_to(&sum, runs->variables + runs->variable[place] * runs->stride, runs->factor,
+        struct row sum[RUN_SUMS];
+        row_slice(sum, weight, in, corners, wide, tail);
+        row_scale_to(&sum[0], runs->variables + runs->variable[place] * runs->stride, runs->factor,
                      runs->accumulate || corner > 0, wide, tail);
     }
 }
 
-/* Runs with `count` corners, `step` at a time. The usual counts are constants, and are assigned to
- * the copy for the compiler to see; runs with three corners are those of a spatial kernel, whose
- * small widths make each variable its own run. */
-#define PIECES_LOOP(work, runs, begin, end, count, step, is_single, wide, tail)                    \
-    for (size_t run = (begin); run < (end); run++) {                                               \
-        for (size_t corner = 0; corner < (count); corner += (step))                                \
-            work(runs, run, last_place, corner, step, is_single, wide, tail);                      \
-    }
+/* All corners of runs that have three or six: the usual counts are constants, and are assigned to
+ * the copy for the compiler to see. Runs with three are those of a spatial kernel, whose small
+ * widths make each variable its own run. */
+#define PIECES_LOOP(work, runs, begin, end, count, is_single, wide, tail)                          \
+    for (size_t run = (begin); run < (end); run++)                                                 \
+        work(runs, run, last_place, 0, count, is_single, wide, tail);
 #define FOR_PIECES(work, given, begin, end, wide, tail)                                            \
     struct dcrf_runs copy = *(given);                                                              \
     const size_t last_place = copy.places - 1;                                                     \
     if (copy.corners == 3) {                                                                       \
         copy.corners = 3;                                                                          \
         if (copy.is_single) {                                                                      \
-            PIECES_LOOP(work, &copy, begin, end, 3, 3, true, wide, tail)                           \
+            PIECES_LOOP(work, &copy, begin, end, 3, true, wide, tail)                              \
         } else {                                                                                   \
-            PIECES_LOOP(work, &copy, begin, end, 3, 3, false, wide, tail)                          \
+            PIECES_LOOP(work, &copy, begin, end, 3, false, wide, tail)                             \
         }                                                                                          \
     } else if (copy.corners == RUN_CORNERS) {                                                      \
         copy.corners = RUN_CORNERS;                                                                \
-        PIECES_LOOP(work, &copy, begin, end, RUN_CORNERS, RUN_CORNERS, false, wide, tail)          \
-    } else {                                                                                       \
-        PIECES_LOOP(work, &copy, begin, end, copy.corners, 1, false, wide, tail)                   \
+        PIECES_LOOP(work, &copy, begin, end, RUN_CORNERS, false, wide, tail)                       \
+    } else { /* as many at a time as with narrow rows, for the same sums */                        \
+        for (size_t run = (begin); run < (end); run++)                                             \
+            for (size_t corner = 0; corner < copy.corners;)                                        \
+                if (copy.corners - corner >= 3) {                                                  \
+                    work(&copy, run, last_place, corner, 3, false, wide, tail);                    \
+                    corner += 3;                                                                   \
+                } else {                                                                           \
+                    work(&copy, run, last_place, corner, 1, false, wide, tail);                    \
+                    corner += 1;                                                                   \
+                }                                                                                  \
     }
 
 INLINE void splat_all_pieces(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,

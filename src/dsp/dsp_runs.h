@@ -61,8 +61,21 @@ INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
         row_add_to(&sum[k], runs->vertices + vertex[k] * runs->width + at, wide, tail);
 }
 
-/* The same for slicing. If there are registers for two sums, corners alternate between them: a
- * single sum would stall on the latency of its additions. */
+/* sum[0] = the weighted rows of some corners. If there are registers for two sums, corners
+ * alternate between them: a single sum would stall on the latency of its additions. */
+INLINE void row_slice(struct row *sum, const float *weight, const struct row *in, size_t corners,
+                      size_t wide, size_t tail) {
+    UNROLL
+    for (size_t k = 0; k < corners; k++)
+        if (k < RUN_SUMS)
+            row_times(&sum[k], weight[k], &in[k], wide, tail);
+        else
+            row_add_row(&sum[k % RUN_SUMS], weight[k], &in[k], wide, tail);
+    if (corners > 1 && RUN_SUMS > 1)
+        row_join(&sum[0], &sum[1], wide, tail);
+}
+
+/* The same as splat_run for slicing. */
 INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
@@ -74,14 +87,7 @@ INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
     for (size_t place = runs->first[run]; place < last; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
         struct row sum[RUN_SUMS];
-        UNROLL
-        for (size_t k = 0; k < corners; k++)
-            if (k < RUN_SUMS)
-                row_times(&sum[k], weight[k], &in[k], wide, tail);
-            else
-                row_add_row(&sum[k % RUN_SUMS], weight[k], &in[k], wide, tail);
-        if (corners > 1 && RUN_SUMS > 1)
-            row_join(&sum[0], &sum[1], wide, tail);
+        row_slice(sum, weight, in, corners, wide, tail);
         row_scale_to(&sum[0], runs->variables + runs->variable[place] * runs->stride + at,
                      runs->factor, runs->accumulate || corner > 0, wide, tail);
     }
