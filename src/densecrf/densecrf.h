@@ -63,6 +63,7 @@ struct dcrf_densecrf {
     size_t labels;
     size_t band; /* variables processed together */
     size_t bands;
+    size_t groups;        /* of bands, in every lattice */
     uint32_t *order;      /* the variable at each place; unary energies and rows are by place */
     uint32_t *segment;    /* the first place of each, then the number of variables */
     size_t *band_segment; /* bands + 1: the first segment of each band */
@@ -284,6 +285,8 @@ struct dcrf_spread {
     struct dcrf_spread_rows {
         float *blurred;
         float *splat;
+        float *copies; /* separate copies: of what is splat, by group */
+        float *taken;  /* and of what is sliced, by thread */
     } term[DCRF_DENSECRF_MOST_TERMS];
 };
 
@@ -295,25 +298,28 @@ bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
  * What is on the lattices is lost. Changing only spread->width affects the splats after it. */
 void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width);
 
-/* Splat: clear the rows, then splat the bands of each group in order, each with the rows of its
- * variables. Different terms and groups can run concurrently. */
-void dcrf_spread_clear(const struct dcrf_spread *spread);
-void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
-                       const float *rows);
+/* A group of bands, and the thread that works on it. */
+struct dcrf_spread_place {
+    size_t group, worker;
+};
 
-/* The same with the rows of all variables, as independent tasks per term, in any order or
- * concurrently. */
-size_t dcrf_spread_tasks(const struct dcrf_spread *spread, size_t term);
-void dcrf_spread_splat_task(const struct dcrf_spread *spread, size_t term, size_t task,
-                            const float *rows);
+/* Start, then splat all groups: begin each, splat its bands in order, with the rows of their
+ * variables, and end it. Groups can be splat concurrently. */
+void dcrf_spread_start(const struct dcrf_spread *spread);
+void dcrf_spread_begin(const struct dcrf_spread *spread, size_t group);
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
+                       size_t band, const float *rows);
+void dcrf_spread_end(const struct dcrf_spread *spread, size_t group);
 
-/* Blur once all groups are splat; slicing reads the result from then on. */
+/* Join the groups once all are splat; and blur: slicing reads the result from then on. */
+void dcrf_spread_join(const struct dcrf_spread *spread);
 void dcrf_spread_blur(struct dcrf_spread *spread);
 
-/* rows = factor times what the variables of a band get from a lattice without a ring, or += that if
- * `accumulate`. */
-void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
-                       bool accumulate, float *rows);
+/* Before the bands of a group are sliced; and rows = factor times what the variables of a band get
+ * from a lattice without a ring, or += that if `accumulate`. */
+void dcrf_spread_take(const struct dcrf_spread *spread, struct dcrf_spread_place at);
+void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
+                       size_t band, float factor, bool accumulate, float *rows);
 
 /* ---- rings.c -------------------------------------------------------------------------------- */
 
@@ -368,16 +374,11 @@ dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspac
 dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                        dcrf_error *error);
 
-/* ---- inside spread.c and update.c ----------------------------------------------------------- */
+/* ---- inside spread.c and rings.c ------------------------------------------------------------ */
 
-/* The width of the block of labels that begins at `at`, of `floats` in all, and its rows. */
+/* The width of the block of labels that begins at `at`, of `floats` in all. */
 static inline size_t dcrf_spread_block_width(size_t floats, size_t at) {
     return floats - at < DCRF_DSP_WIDTH ? floats - at : DCRF_DSP_WIDTH;
-}
-
-static inline float *dcrf_spread_block(const struct dcrf_spread *spread, size_t term, float *rows,
-                                       size_t at) {
-    return rows + dcrf_lattice_rows(dcrf_densecrf_lattice(&spread->crf->terms[term])) * at;
 }
 
 #endif

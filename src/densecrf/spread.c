@@ -2,9 +2,10 @@
  *
  * An update slices its messages from the blurred lattices of the last q, and splats the new q
  * onto them band by band while its rows are in the cache. So every lattice has two sets of rows:
- * `blurred`, which are sliced, and `splat`, which are blurred when all bands are done. Labels come
- * in blocks of at most DCRF_DSP_WIDTH, each with its own rows, one block after the other. Lattices
- * with a ring are not stored here. */
+ * `blurred`, which are sliced, and `splat`, which are blurred when all bands are done; groups of
+ * bands work on copies of some of them (lattice_groups.c). Labels come in blocks of at most
+ * DCRF_DSP_WIDTH, each with its own rows, one block after the other. Lattices with a ring are not
+ * stored here. */
 #include "densecrf/densecrf.h"
 
 #include <string.h>
@@ -19,19 +20,29 @@ static const struct dcrf_lattice *lattice_of(const struct dcrf_spread *spread, s
     return dcrf_densecrf_lattice(&spread->crf->terms[term]);
 }
 
-static size_t floats_of(const struct dcrf_spread *spread, size_t term, size_t stride) {
-    return dcrf_lattice_rows(lattice_of(spread, term)) * stride;
+/* The rows of a term: of the vertices, copies of all groups, and copies taken by all threads. */
+struct row_counts {
+    size_t vertices, copies, taken;
+};
+
+static struct row_counts count_rows(const struct dcrf_spread *spread, size_t term) {
+    const struct dcrf_lattice *lattice = lattice_of(spread, term);
+    const size_t threads = dcrf_pool_threads(spread->pool);
+    return (struct row_counts){dcrf_lattice_rows(lattice), dcrf_lattice_copies(lattice),
+                               threads * dcrf_lattice_most_copies(lattice)};
 }
 
 bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
                       dcrf_workspace *workspace, size_t most_stride) {
-    size_t floats = 0;
+    size_t rows = 0;
     *spread = (struct dcrf_spread){.crf = crf, .pool = dcrf_workspace_pool(workspace)};
     for (size_t m = 0; m < crf->term_count; m++)
-        if (has_rows(spread, m))
-            floats += 2 * floats_of(spread, m, most_stride);
-    spread->memory =
-        dcrf_workspace_slot(workspace, &dcrf_spread_slot, floats, sizeof *spread->memory);
+        if (has_rows(spread, m)) {
+            const struct row_counts own = count_rows(spread, m);
+            rows += 2 * own.vertices + own.copies + own.taken;
+        }
+    spread->memory = dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows,
+                                         most_stride * sizeof *spread->memory);
     return spread->memory;
 }
 
@@ -43,41 +54,77 @@ void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width)
         if (!has_rows(spread, m))
             continue;
         struct dcrf_spread_rows *rows = &spread->term[m];
-        const size_t floats = floats_of(spread, m, stride);
+        const struct row_counts own = count_rows(spread, m);
         rows->blurred = memory;
-        rows->splat = memory + floats;
-        memory += 2 * floats;
+        rows->splat = rows->blurred + own.vertices * stride;
+        rows->copies = rows->splat + own.vertices * stride;
+        rows->taken = rows->copies + own.copies * stride;
+        memory = rows->taken + own.taken * stride;
     }
 }
 
-void dcrf_spread_clear(const struct dcrf_spread *spread) {
-    for (size_t m = 0; m < spread->crf->term_count; m++)
-        if (has_rows(spread, m)) /* all blocks at once */
-            dcrf_lattice_clear(lattice_of(spread, m), spread->pool, spread->width,
-                               spread->term[m].splat);
+/* ---- splatting ------------------------------------------------------------------------------ */
+
+/* The sums of the block of labels at `at`. */
+static struct dcrf_lattice_sums sums_of(const struct dcrf_spread *spread, size_t term, size_t at) {
+    const struct dcrf_spread_rows *rows = &spread->term[term];
+    const struct row_counts own = count_rows(spread, term);
+    return (struct dcrf_lattice_sums){.lattice = lattice_of(spread, term),
+                                      .width = dcrf_spread_block_width(spread->width, at),
+                                      .is_alone = dcrf_pool_threads(spread->pool) == 1,
+                                      .vertices = rows->splat + own.vertices * at,
+                                      .copies = rows->copies + own.copies * at};
 }
 
-void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
-                       const float *rows) {
+/* All sums of the lattices without a ring, for some of the labels: at most one per term. Returns
+ * their number. */
+static size_t all_sums(const struct dcrf_spread *spread, size_t at,
+                       struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS]) {
+    size_t count = 0;
+    for (size_t m = 0; m < spread->crf->term_count; m++)
+        if (has_rows(spread, m))
+            sums[count++] = sums_of(spread, m, at);
+    return count;
+}
+
+void dcrf_spread_start(const struct dcrf_spread *spread) {
+    struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
+        dcrf_lattice_sums_start(sums, all_sums(spread, at, sums), spread->pool);
+}
+
+void dcrf_spread_begin(const struct dcrf_spread *spread, size_t group) {
+    struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
+        for (size_t i = all_sums(spread, at, sums); i-- > 0;)
+            dcrf_lattice_sums_begin(&sums[i], group);
+}
+
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
+                       size_t band, const float *rows) {
     if (!has_rows(spread, term))
         return;
-    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
-        dcrf_lattice_splat_band(lattice_of(spread, term), band, rows + at, spread->stride,
-                                dcrf_spread_block_width(spread->width, at),
-                                dcrf_spread_block(spread, term, spread->term[term].splat, at));
+    for (size_t k = 0; k < spread->width; k += DCRF_DSP_WIDTH) {
+        const struct dcrf_lattice_sums sums = sums_of(spread, term, k);
+        dcrf_lattice_splat_band(sums.lattice, band, rows + k, spread->stride, sums.width,
+                                dcrf_lattice_sums_rows(&sums, at.group));
+    }
 }
 
-size_t dcrf_spread_tasks(const struct dcrf_spread *spread, size_t term) {
-    return has_rows(spread, term) ? dcrf_lattice_splat_tasks(lattice_of(spread, term)) : 0;
+void dcrf_spread_end(const struct dcrf_spread *spread, size_t group) {
+    struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
+        for (size_t i = all_sums(spread, at, sums); i-- > 0;)
+            dcrf_lattice_sums_end(&sums[i], group);
 }
 
-void dcrf_spread_splat_task(const struct dcrf_spread *spread, size_t term, size_t task,
-                            const float *rows) {
+void dcrf_spread_join(const struct dcrf_spread *spread) {
+    struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
     for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
-        dcrf_lattice_splat_task(lattice_of(spread, term), task, rows + at, spread->stride,
-                                dcrf_spread_block_width(spread->width, at),
-                                dcrf_spread_block(spread, term, spread->term[term].splat, at));
+        dcrf_lattice_sums_join(sums, all_sums(spread, at, sums), spread->pool);
 }
+
+/* ---- slicing -------------------------------------------------------------------------------- */
 
 void dcrf_spread_blur(struct dcrf_spread *spread) {
     for (size_t m = 0; m < spread->crf->term_count; m++) {
@@ -85,18 +132,15 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
             continue;
         struct dcrf_spread_rows *rows = &spread->term[m];
         const struct dcrf_lattice *lattice = lattice_of(spread, m);
+        const size_t vertices = dcrf_lattice_rows(lattice);
         bool is_swapped = false;
         for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH) {
             const size_t width = dcrf_spread_block_width(spread->width, at);
-            float *other = dcrf_spread_block(spread, m, rows->blurred, at);
-            float *splat = dcrf_spread_block(spread, m, rows->splat, at), *blurred;
-            dcrf_lattice_join(lattice, spread->pool, width, splat);
+            float *other = rows->blurred + vertices * at, *splat = rows->splat + vertices * at;
             /* Clear the row of missing neighbours; in `splat` it is already clear. */
             memset(other + lattice->vertices * width, 0, width * sizeof *other);
-            blurred = dcrf_lattice_blur(lattice, spread->pool, width, splat, true, lattice->corners,
-                                        other, splat);
-            dcrf_lattice_repeat(lattice, spread->pool, width, blurred);
-            is_swapped = blurred == splat;
+            is_swapped = dcrf_lattice_blur(lattice, spread->pool, width, splat, true,
+                                           lattice->corners, other, splat) == splat;
         }
         if (is_swapped) { /* the same for all blocks: it depends on the number of axes */
             float *kept = rows->blurred;
@@ -107,11 +151,32 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
     spread->sliced_width = spread->width;
 }
 
-void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
-                       bool accumulate, float *rows) {
-    for (size_t at = 0; at < spread->sliced_width; at += DCRF_DSP_WIDTH)
+/* The rows to which the runs of a thread's group refer, for the block of labels at `at`; `take`:
+ * fill the copies. */
+static float *sliced_rows(const struct dcrf_spread *spread, size_t term,
+                          struct dcrf_spread_place place, size_t at, bool take) {
+    const struct dcrf_spread_rows *rows = &spread->term[term];
+    const struct dcrf_lattice *lattice = lattice_of(spread, term);
+    float *vertices = rows->blurred + dcrf_lattice_rows(lattice) * at;
+    float *taken =
+        rows->taken + dcrf_lattice_most_copies(lattice) * (place.worker * spread->stride + at);
+    if (take)
+        dcrf_lattice_take(lattice, place.group, dcrf_spread_block_width(spread->sliced_width, at),
+                          vertices, taken);
+    return lattice->runs.groups.is_joint ? vertices : taken;
+}
+
+void dcrf_spread_take(const struct dcrf_spread *spread, struct dcrf_spread_place place) {
+    for (size_t m = 0; m < spread->crf->term_count; m++)
+        for (size_t at = 0; has_rows(spread, m) && at < spread->sliced_width; at += DCRF_DSP_WIDTH)
+            sliced_rows(spread, m, place, at, true);
+}
+
+void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
+                       size_t band, float factor, bool accumulate, float *rows) {
+    for (size_t k = 0; k < spread->sliced_width; k += DCRF_DSP_WIDTH)
         dcrf_lattice_slice_band(lattice_of(spread, term), band,
-                                dcrf_spread_block(spread, term, spread->term[term].blurred, at),
-                                dcrf_spread_block_width(spread->sliced_width, at), factor,
-                                accumulate, rows + at, spread->stride);
+                                sliced_rows(spread, term, at, k, false),
+                                dcrf_spread_block_width(spread->sliced_width, k), factor,
+                                accumulate, rows + k, spread->stride);
 }

@@ -9,8 +9,7 @@
  * with one whose compatibility is not a scalar, the message is in the spare rows, and the new q is
  * written over it. The last pass writes the caller's planes; the first has no message.
  *
- * A group of bands is splat by a single thread. With more threads than groups, the pass stores q,
- * and the splat is a separate pass. */
+ * A thread works on a group of bands at a time (lattice_groups.c). */
 #include "core/error.h"
 #include "core/timer.h"
 #include "densecrf/densecrf.h"
@@ -95,8 +94,8 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
 /* ---- the pass over the bands ---------------------------------------------------------------- */
 
 /* Write the message of the lattices without a ring to the rows of a band. */
-static void slice_band(const struct update *update, size_t band, float *message, float *parts,
-                       size_t rows) {
+static void slice_band(const struct update *update, struct dcrf_spread_place at, size_t band,
+                       float *message, float *parts, size_t rows) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     bool is_clear = update->has_message;
@@ -106,12 +105,12 @@ static void slice_band(const struct update *update, size_t band, float *message,
             if (dcrf_densecrf_has_ring(term) || dcrf_densecrf_is_scalar(term) != (pass == 0))
                 continue;
             if (dcrf_densecrf_is_scalar(term)) {
-                dcrf_spread_slice(&update->spread, m, band, term->gain * term->mu[0], is_clear,
+                dcrf_spread_slice(&update->spread, m, at, band, term->gain * term->mu[0], is_clear,
                                   message);
                 is_clear = true;
                 continue;
             }
-            dcrf_spread_slice(&update->spread, m, band, term->gain, false, parts);
+            dcrf_spread_slice(&update->spread, m, at, band, term->gain, false, parts);
             dcrf_densecrf_add_message(field, term, parts, field->stride, 0, field->stride, message,
                                       rows);
         }
@@ -134,9 +133,10 @@ static void deliver_band(const struct update *update, size_t band, const float *
     }
 }
 
-static void update_band(const struct update *update, size_t band, size_t worker) {
+static void update_band(const struct update *update, struct dcrf_spread_place at, size_t band) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
+    const size_t worker = at.worker;
     const size_t begin = band * crf->band, own = worker * crf->band * field->stride;
     const size_t rows = crf->variables - begin < crf->band ? crf->variables - begin : crf->band;
     const bool has_rest = dcrf_field_has_rest(field);
@@ -144,7 +144,7 @@ static void update_band(const struct update *update, size_t band, size_t worker)
     float *q = update->q ? update->q + begin * field->stride : message;
     float *peak = field->peak_part + worker * field->peak_stride;
     if (!update->is_start)
-        slice_band(update, band, message, update->parts + own, rows);
+        slice_band(update, at, band, message, update->parts + own, rows);
     const struct dcrf_shared_softmax softmax = {
         .labels = field->active,
         .stride = field->stride,
@@ -170,80 +170,80 @@ static void update_band(const struct update *update, size_t band, size_t worker)
     if (update->planes)
         deliver_band(update, band, update->parts + own);
     for (size_t m = 0; update->splats && m < crf->term_count; m++)
-        dcrf_spread_splat(&update->spread, m, band, q);
+        dcrf_spread_splat(&update->spread, m, at, band, q);
+}
+
+/* The first band of a group. */
+static size_t first_band(const dcrf_densecrf *crf, size_t group) {
+    return group * crf->bands / crf->groups;
 }
 
 static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
     const struct update *update = context;
     const dcrf_densecrf *crf = update->field->crf;
-    for (size_t band = dcrf_lattice_group_first(crf->bands, begin);
-         band < dcrf_lattice_group_first(crf->bands, end); band++)
-        update_band(update, band, worker);
-}
-
-static void update_bands(void *context, size_t begin, size_t end, size_t worker) {
-    for (size_t band = begin; band < end; band++)
-        update_band(context, band, worker);
-}
-
-/* Splat the stored q: the tasks of all terms in turn, so that each thread, which begins with
- * consecutive ones, has some of every term, and splats to the same vertices in every update. The
- * last term comes first: it usually has the most features and takes longest. */
-static void splat_in_turn(const struct update *update, size_t number) {
-    const struct dcrf_spread *spread = &update->spread;
-    for (size_t task = 0;; task++)
-        for (size_t m = update->field->crf->term_count; m-- > 0;)
-            if (task < dcrf_spread_tasks(spread, m) && number-- == 0) {
-                dcrf_spread_splat_task(spread, m, task, update->field->q);
-                return;
-            }
-}
-
-static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    for (size_t i = begin; i < end; i++)
-        splat_in_turn(context, i);
-}
-
-static void splat_stored(struct update *update) {
-    dcrf_spread_layout(&update->spread, update->field->stride,
-                       filtered_floats(update, update->has_total && can_sum_up(update)));
-    dcrf_spread_clear(&update->spread);
-    size_t tasks = 0;
-    for (size_t m = 0; m < update->field->crf->term_count; m++)
-        tasks += dcrf_spread_tasks(&update->spread, m);
-    dcrf_parallel_for(update->field->pool, tasks, 1, splat_tasks, update);
-    update->is_spread = true;
-}
-
-/* Splat the caller's planes, band by band, without rows of all variables. */
-static void splat_plane_groups(void *context, size_t begin, size_t end, size_t worker) {
-    const struct update *update = context;
-    const dcrf_densecrf *crf = update->field->crf;
-    const size_t stride = update->field->stride;
-    float *rows = update->rows + worker * crf->band * stride;
-    memset(rows, 0, crf->band * stride * sizeof *rows);
-    for (size_t band = dcrf_lattice_group_first(crf->bands, begin);
-         band < dcrf_lattice_group_first(crf->bands, end); band++) {
-        for (size_t k = crf->band_segment[band]; k < crf->band_segment[band + 1]; k++) {
-            const size_t place = crf->segment[k], count = crf->segment[k + 1] - place;
-            float *out = rows + (place - band * crf->band) * stride;
-            for (size_t i = 0; i < crf->labels; i++) {
-                const float *in = update->from + i * crf->variables + crf->order[place];
-                for (size_t a = 0; a < count; a++)
-                    out[a * stride + i] = in[a];
-            }
-        }
-        for (size_t m = 0; m < crf->term_count; m++)
-            dcrf_spread_splat(&update->spread, m, band, rows);
+    for (size_t group = begin; group < end; group++) {
+        const struct dcrf_spread_place at = {group, worker};
+        if (!update->is_start)
+            dcrf_spread_take(&update->spread, at);
+        if (update->splats)
+            dcrf_spread_begin(&update->spread, group);
+        for (size_t band = first_band(crf, group); band < first_band(crf, group + 1); band++)
+            update_band(update, at, band);
+        if (update->splats)
+            dcrf_spread_end(&update->spread, group);
     }
 }
 
-static void splat_planes(struct update *update, const float *planes) {
-    dcrf_spread_layout(&update->spread, update->field->stride, filtered_floats(update, false));
-    dcrf_spread_clear(&update->spread);
+/* The first q of some bands, for its peaks. */
+static void start_bands(void *context, size_t begin, size_t end, size_t worker) {
+    for (size_t band = begin; band < end; band++)
+        update_band(context, (struct dcrf_spread_place){.worker = worker}, band);
+}
+
+/* The rows of a band, from the caller's planes. */
+static float *load_band(const struct update *update, size_t band, float *rows) {
+    const dcrf_densecrf *crf = update->field->crf;
+    const size_t stride = update->field->stride;
+    for (size_t k = crf->band_segment[band]; k < crf->band_segment[band + 1]; k++) {
+        const size_t place = crf->segment[k], count = crf->segment[k + 1] - place;
+        float *out = rows + (place - band * crf->band) * stride;
+        for (size_t i = 0; i < crf->labels; i++) {
+            const float *in = update->from + i * crf->variables + crf->order[place];
+            for (size_t a = 0; a < count; a++)
+                out[a * stride + i] = in[a];
+        }
+    }
+    return rows;
+}
+
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    const size_t floats = crf->band * update->field->stride; /* of a band */
+    float *own = update->rows + worker * floats;
+    if (update->from)
+        memset(own, 0, floats * sizeof *own);
+    for (size_t group = begin; group < end; group++) {
+        const struct dcrf_spread_place at = {group, worker};
+        dcrf_spread_begin(&update->spread, group);
+        for (size_t band = first_band(crf, group); band < first_band(crf, group + 1); band++) {
+            const float *rows =
+                update->from ? load_band(update, band, own) : update->field->q + band * floats;
+            for (size_t m = 0; m < crf->term_count; m++)
+                dcrf_spread_splat(&update->spread, m, at, band, rows);
+        }
+        dcrf_spread_end(&update->spread, group);
+    }
+}
+
+/* Splat the stored q, or the caller's planes band by band, without rows of all variables. */
+static void splat_all(struct update *update, const float *planes) {
     update->from = planes;
-    dcrf_parallel_for(update->field->pool, DCRF_LATTICE_GROUPS, 1, splat_plane_groups, update);
+    dcrf_spread_layout(&update->spread, update->field->stride,
+                       filtered_floats(update, !planes && update->has_total && can_sum_up(update)));
+    dcrf_spread_start(&update->spread);
+    dcrf_parallel_for(update->field->pool, update->field->crf->groups, 1, splat_groups, update);
+    dcrf_spread_join(&update->spread);
     update->is_spread = true;
 }
 
@@ -253,12 +253,11 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     const bool is_kept = dcrf_field_has_rest(field); /* never with a matrix */
-    const bool is_whole = dcrf_pool_threads(field->pool) <= DCRF_LATTICE_GROUPS;
     update->q = update->message = NULL;
     if (stores)
         update->q = update->message = is_kept ? field->spare : field->q;
     update->planes = planes;
-    update->splats = splats && is_whole;
+    update->splats = splats;
     update->has_message = false;
     update->sums_up = !update->is_start && can_sum_up(update);
     update->has_total = update->has_total && update->sums_up;
@@ -272,13 +271,12 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
                           update->message);
         update->has_message = true;
     }
-    if (update->splats)
-        dcrf_spread_clear(&update->spread);
+    if (splats)
+        dcrf_spread_start(&update->spread);
     dcrf_field_clear_peaks(field);
-    if (is_whole)
-        dcrf_parallel_for(field->pool, DCRF_LATTICE_GROUPS, 1, update_groups, update);
-    else
-        dcrf_parallel_for(field->pool, crf->bands, 1, update_bands, update);
+    dcrf_parallel_for(field->pool, crf->groups, 1, update_groups, update);
+    if (splats)
+        dcrf_spread_join(&update->spread);
     field->rest_peak = dcrf_field_collect_peaks(field, true);
     if (is_kept || update->q == field->spare)
         dcrf_field_swap(field);
@@ -290,8 +288,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
 /* Are the rows of q after an update read by anything? */
 static bool must_store(const struct update *update) {
     const struct dcrf_field *field = update->field;
-    return dcrf_rings_any(field->crf) || dcrf_field_has_rest(field) ||
-           dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
+    return dcrf_rings_any(field->crf) || dcrf_field_has_rest(field);
 }
 
 /* The last update writes to `planes` if that can be done directly. */
@@ -303,7 +300,7 @@ static void update_field(struct update *update, float *planes) {
         update->is_start = false;
     }
     if (!update->is_spread)
-        splat_stored(update);
+        splat_all(update, NULL);
     dcrf_spread_blur(&update->spread);
     pass_over_bands(update, is_last ? is_kept : must_store(update), !is_last,
                     is_kept ? NULL : planes);
@@ -328,7 +325,7 @@ static bool fades(struct update *update, size_t bands) {
     update->splats = update->sums_up = false;
     dcrf_field_clear_peaks(field);
     dcrf_parallel_for(field->pool, bands < field->crf->bands ? bands : field->crf->bands, 1,
-                      update_bands, update);
+                      start_bands, update);
     dcrf_field_collect_peaks(field, true);
     return dcrf_field_must_adapt(field);
 }
@@ -358,7 +355,7 @@ static dcrf_status load(struct update *update, const float *planes, bool is_upda
     update->is_stored = !is_updated || must_store(update);
     const dcrf_status status = dcrf_field_load(update->field, planes, &update->is_stored, error);
     if (status == DCRF_OK && !update->is_stored)
-        splat_planes(update, planes);
+        splat_all(update, planes);
     return status;
 }
 

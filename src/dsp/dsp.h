@@ -208,12 +208,6 @@ struct dcrf_window_sums {
     double count, x, y, colour[3];
 };
 
-/* Consecutive corners of a run. */
-struct dcrf_run_part {
-    uint32_t run;
-    uint16_t corner, corners;
-};
-
 struct dcrf_dsp {
     dcrf_cpu cpu;
     size_t ring_piece; /* see below */
@@ -221,9 +215,6 @@ struct dcrf_dsp {
     void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
-    /* Splat to some corners of runs only: bitwise the same sums as a splat to all of them. */
-    void (*splat_parts)(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
-                        size_t count);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     /* The same for the ring of a lattice. There, rows of vertices with at least ring_piece floats
      * (0: none) are in two pieces: first the whole multiples of ring_piece, in rows of `width`

@@ -24,8 +24,8 @@ static size_t variable_of(const struct dcrf_runs *runs, size_t place) {
     return runs->first ? runs->variable[place] : place;
 }
 
-static void splat_corners(const struct dcrf_runs *runs, size_t r, size_t first, size_t last) {
-    for (size_t k = first; k < last; k++) {
+static void splat_run(const struct dcrf_runs *runs, size_t r) {
+    for (size_t k = 0; k < runs->corners; k++) {
         float sum[DCRF_DSP_WIDTH] = {0};
         for (size_t place = first_of(runs, r); place < first_of(runs, r + 1); place++) {
             const float *row = runs->variables + variable_of(runs, place) * runs->stride;
@@ -39,14 +39,7 @@ static void splat_corners(const struct dcrf_runs *runs, size_t r, size_t first, 
 
 void dcrf_plain_splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++)
-        splat_corners(runs, r, 0, runs->corners);
-}
-
-void dcrf_plain_splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
-                            size_t count) {
-    for (size_t i = 0; i < count; i++)
-        splat_corners(runs, parts[i].run, parts[i].corner,
-                      (size_t)parts[i].corner + parts[i].corners);
+        splat_run(runs, r);
 }
 
 void dcrf_plain_slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
@@ -294,7 +287,6 @@ const struct dcrf_dsp dcrf_dsp_c = {
     .embed_double = dcrf_plain_embed_double,
     .splat_runs = dcrf_plain_splat_runs,
     .slice_runs = dcrf_plain_slice_runs,
-    .splat_parts = dcrf_plain_splat_parts,
     .blur = blur,
     .splat_ring = dcrf_plain_splat_runs,
     .slice_ring = dcrf_plain_slice_runs,

@@ -18,15 +18,15 @@ INLINE void ask_for_sums(const struct dcrf_runs *runs, size_t variable, size_t c
     }
 }
 
-/* Add a variable's row to some of its corners. */
-INLINE void splat_corners(const struct dcrf_runs *runs, size_t variable, size_t first,
-                          size_t corners, size_t wide, size_t tail) {
+/* Add a variable's row to its corners. */
+INLINE void splat_variable(const struct dcrf_runs *runs, size_t variable, size_t corners,
+                           size_t wide, size_t tail) {
     const struct row in = row_load(runs->variables + variable * runs->stride, wide, tail);
     UNROLL_CONSTANT
     for (size_t k = 0; k < corners; k++) {
-        float *out = runs->vertices + runs->vertex[first + k] * row_floats(wide, tail);
+        float *out = runs->vertices + runs->vertex[variable * corners + k] * row_floats(wide, tail);
         struct row sum = row_load(out, wide, tail);
-        row_add_row(&sum, runs->weight[first + k], &in, wide, tail);
+        row_add_row(&sum, runs->weight[variable * corners + k], &in, wide, tail);
         row_store(&sum, out, wide, tail);
     }
 }
@@ -42,7 +42,7 @@ INLINE void splat_rows(const struct dcrf_runs *given, size_t begin, size_t end, 
             __builtin_prefetch(soon + width - 1);
         if (runs->is_near && a + ROWS_AHEAD < end)
             ask_for_sums(runs, a + ROWS_AHEAD, corners, width);
-        splat_corners(runs, a, a * corners, corners, wide, tail);
+        splat_variable(runs, a, corners, wide, tail);
     }
 }
 
@@ -76,16 +76,4 @@ INLINE void splat_singles(const struct dcrf_runs *runs, size_t begin, size_t end
         splat_rows(runs, begin, end, RUN_CORNERS, wide, tail);
     else
         splat_rows(runs, begin, end, runs->corners, wide, tail);
-}
-
-INLINE void splat_single_parts(const struct dcrf_runs *given, const struct dcrf_run_part *parts,
-                               size_t count, size_t wide, size_t tail) {
-    const struct dcrf_runs copy = *given, *runs = &copy;
-    for (size_t i = 0; i < count; i++) {
-        const size_t a = parts[i].run;
-        if (i + ROWS_AHEAD < count)
-            ask_for(runs->variables + parts[i + ROWS_AHEAD].run * runs->stride,
-                    row_floats(wide, tail), false);
-        splat_corners(runs, a, a * runs->corners + parts[i].corner, parts[i].corners, wide, tail);
-    }
 }

@@ -14,7 +14,6 @@
 #ifndef DSP_SPLAT_RUNS
 #define DSP_SPLAT_RUNS splat_runs
 #define DSP_SLICE_RUNS slice_runs
-#define DSP_SPLAT_PARTS splat_parts
 #endif
 
 const struct dcrf_dsp DSP_TABLE = {
@@ -28,7 +27,6 @@ const struct dcrf_dsp DSP_TABLE = {
 #endif
     .splat_runs = DSP_SPLAT_RUNS,
     .slice_runs = DSP_SLICE_RUNS,
-    .splat_parts = DSP_SPLAT_PARTS,
     .blur = blur,
 #if DSP_LANES == 16
     .ring_piece = RING_PIECE,

@@ -6,8 +6,6 @@
 
 void dcrf_plain_splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end);
 void dcrf_plain_slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end);
-void dcrf_plain_splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
-                            size_t count);
 void dcrf_plain_shared_softmax(const struct dcrf_shared_softmax *softmax, size_t rows);
 /* These use vectors of four floats, which the compiler maps to what the machine has. */
 void dcrf_plain_embed_single(const struct dcrf_embed *embed);

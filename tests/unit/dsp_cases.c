@@ -53,22 +53,9 @@ static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count,
     return tails;
 }
 
-/* Divides all corners of some runs into parts of random length. Returns the number of parts. */
-static size_t divide_runs(size_t count, size_t corners, struct dcrf_run_part *parts,
-                          dcrf_rng *rng) {
-    size_t made = 0;
-    for (size_t run = 0; run < count; run++)
-        for (size_t corner = 0, end; corner < corners; corner = end) {
-            end = corner + 1 + random_below(rng, corners - corner);
-            parts[made++] =
-                (struct dcrf_run_part){(uint32_t)run, (uint16_t)corner, (uint16_t)(end - corner)};
-        }
-    return made;
-}
-
-/* Splats if `splats`, otherwise slices; with or without a ring; in parts or not. */
+/* Splats if `splats`, otherwise slices; with or without a ring. */
 static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                  double *time_s, bool splats, bool in_ring, bool in_parts) {
+                                  double *time_s, bool splats, bool in_ring) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
     const bool is_short = number % 3 == 0;             /* each variable is its own run, in order */
@@ -119,19 +106,12 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
                  : dsp->slice_runs;
     if (in_ring)
         runs.tails = divide_rows(dsp, runs.vertices, vertices, width, false);
-    struct dcrf_run_part *parts = malloc((count * corners + 1) * sizeof *parts);
-    const size_t part_count = divide_runs(count, corners, parts, &rng);
     const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats && in_parts; i++) {
-        dsp->splat_parts(&runs, parts, part_count / 3);
-        dsp->splat_parts(&runs, parts + part_count / 3, part_count - part_count / 3);
-    }
-    for (size_t i = 0; i < repeats && !in_parts; i++) { /* in two parts */
+    for (size_t i = 0; i < repeats; i++) { /* in two parts */
         work(&runs, 0, count / 3);
         work(&runs, count / 3, count);
     }
     *time_s = clocked(start_s, repeats);
-    free(parts);
     if (in_ring)
         divide_rows(dsp, runs.vertices, vertices, width, true);
     runs.weight = size_weight;
@@ -152,27 +132,22 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
 
 static struct dsp_result run_splat_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, true, false, false);
+    return run_runs(dsp, number, repeats, time_s, true, false);
 }
 
 static struct dsp_result run_slice_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, false, false, false);
+    return run_runs(dsp, number, repeats, time_s, false, false);
 }
 
 static struct dsp_result run_splat_ring(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, true, true, false);
+    return run_runs(dsp, number, repeats, time_s, true, true);
 }
 
 static struct dsp_result run_slice_ring(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, false, true, false);
-}
-
-static struct dsp_result run_splat_parts(const struct dcrf_dsp *dsp, uint64_t number,
-                                         size_t repeats, double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, true, false, true);
+    return run_runs(dsp, number, repeats, time_s, false, true);
 }
 
 static struct dsp_result run_blurs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
@@ -419,7 +394,6 @@ static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, s
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"splat_runs", run_splat_runs},
     {"slice_runs", run_slice_runs},
-    {"splat_parts", run_splat_parts},
     {"blur", run_blur},
     {"splat_ring", run_splat_ring},
     {"slice_ring", run_slice_ring},

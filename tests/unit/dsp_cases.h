@@ -24,7 +24,7 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, grouped by purpose. */
-#define DSP_FILTER_ENTRIES 11
+#define DSP_FILTER_ENTRIES 10
 #define DSP_POINT_ENTRIES 4
 #define DSP_SOFTMAX_ENTRIES 4
 #define DSP_PAIR_ENTRIES 12

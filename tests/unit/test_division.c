@@ -50,80 +50,105 @@ static dcrf_densecrf *new_crf(dcrf_workspace *workspace, const unsigned char *rg
     return crf;
 }
 
-/* ---- parts of runs -------------------------------------------------------------------------- */
+/* ---- groups --------------------------------------------------------------------------------- */
 
-/* Every corner of every run is in exactly one part, every row belongs to one task, and no task has
- * much more work than the others: `work` is the number of places times corners. */
-static void check_parts(const struct dcrf_lattice *lattice) {
-    const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t corners = lattice->corners, rows = dcrf_lattice_rows(lattice);
-    const size_t tasks = dcrf_lattice_splat_tasks(lattice), bands = runs->band_count;
-    unsigned char *times = calloc(runs->count * corners, 1);
-    size_t *owner = calloc(rows, sizeof *owner), most = 0, all = 0;
-    assert_int_equal(tasks, THREADS);
-    for (size_t task = 0; task < tasks; task++) {
-        size_t work = 0;
-        for (size_t band = 0; band < bands; band++)
-            for (size_t i = runs->parts.first[task * bands + band];
-                 i < runs->parts.first[task * bands + band + 1]; i++) {
-                const struct dcrf_run_part part = runs->parts.part[i];
-                const size_t run = runs->band[band] + part.run;
-                assert_true(run < runs->band[band + 1] && part.corner + part.corners <= corners);
-                work += (runs->first ? runs->first[run + 1] - runs->first[run] : 1) * part.corners;
-                for (size_t k = part.corner; k < (size_t)part.corner + part.corners; k++) {
-                    size_t *own = &owner[runs->vertex[run * corners + k]];
-                    times[run * corners + k]++;
-                    assert_true(*own == 0 || *own == task + 1);
-                    *own = task + 1;
-                }
+/* There is a group for every thread, none has many more bands than others, and no two groups add to
+ * the same row. */
+static void check_groups(const struct dcrf_lattice *lattice, size_t threads) {
+    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
+    const size_t bands = lattice->runs.band_count, corners = lattice->corners;
+    size_t *owner = calloc(dcrf_lattice_rows(lattice), sizeof *owner), copies = 0;
+    assert_int_equal(groups->count, bands < THREADS ? bands : THREADS);
+    assert_true(groups->is_joint == (threads <= 2));
+    for (size_t g = 0; g < groups->count; g++) {
+        const size_t first = dcrf_lattice_group_first(lattice, g),
+                     last = dcrf_lattice_group_first(lattice, g + 1);
+        assert_true(last > first && last - first <= bands / groups->count + 1);
+        assert_int_equal(groups->group[g].first_row, copies);
+        copies += groups->group[g].rows;
+        for (size_t e = lattice->runs.band[first] * corners; e < lattice->runs.band[last] * corners;
+             e++) {
+            const size_t row = lattice->runs.vertex[e];
+            if (!groups->is_joint) { /* in memory of its own */
+                assert_true(row < groups->group[g].rows);
+                continue;
             }
-        most = work > most ? work : most;
-        all += work;
+            assert_true(owner[row] == 0 || owner[row] == g + 1);
+            owner[row] = g + 1;
+        }
     }
-    for (size_t i = 0; i < runs->count * corners; i++)
-        assert_int_equal(times[i], 1);
-    assert_int_equal(all, VARIABLES * corners);
-    assert_true(most * tasks < all + all / 2);
-    free(times);
+    assert_int_equal(dcrf_lattice_rows(lattice),
+                     lattice->vertices + 1 + (groups->is_joint ? copies : 0));
+    assert_int_equal(dcrf_lattice_copies(lattice), groups->is_joint ? 0 : copies);
     free(owner);
 }
 
-/* Splatting by tasks, last one first, is bit-identical to splatting band by band. */
-static void check_splat(const struct dcrf_lattice *lattice, size_t width) {
-    const size_t floats = dcrf_lattice_rows(lattice) * width, bands = lattice->runs.band_count;
+/* What is splat to the vertices, groups in order or the last one first. */
+static float *splat(const struct dcrf_lattice *lattice, const float *in, size_t width,
+                    bool is_alone) {
+    const size_t count = lattice->runs.groups.count, step = lattice->runs.band_variables * width;
+    struct dcrf_lattice_sums sums = {.lattice = lattice, .width = width, .is_alone = is_alone};
+    float *vertices = malloc(dcrf_lattice_rows(lattice) * width * sizeof *vertices);
+    sums.vertices = vertices;
+    sums.copies = malloc((dcrf_lattice_copies(lattice) + 1) * width * sizeof *vertices);
+    dcrf_lattice_sums_start(&sums, 1, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const size_t group = is_alone ? i : count - 1 - i;
+        float *rows = dcrf_lattice_sums_begin(&sums, group);
+        assert_ptr_equal(rows, dcrf_lattice_sums_rows(&sums, group));
+        for (size_t band = dcrf_lattice_group_first(lattice, group);
+             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+            dcrf_lattice_splat_band(lattice, band, in + band * step, width, width, rows);
+        dcrf_lattice_sums_end(&sums, group);
+    }
+    dcrf_lattice_sums_join(&sums, 1, NULL);
+    free(sums.copies);
+    return vertices;
+}
+
+/* The sums are the same in either layout and order. */
+static void check_splat(const struct dcrf_lattice *joint, const struct dcrf_lattice *separate,
+                        size_t width) {
     float *in = malloc(VARIABLES * width * sizeof *in);
-    float *one = calloc(floats, sizeof *one), *other = calloc(floats, sizeof *other);
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 4);
     for (size_t i = 0; i < VARIABLES * width; i++)
         in[i] = (float)dcrf_rng_uniform(&rng);
-    for (size_t task = dcrf_lattice_splat_tasks(lattice); task-- > 0;)
-        dcrf_lattice_splat_task(lattice, task, in, width, width, one);
-    for (size_t band = 0; band < bands; band++)
-        dcrf_lattice_splat_band(lattice, band, in + band * lattice->runs.band_variables * width,
-                                width, width, other);
-    assert_memory_equal(one, other, floats * sizeof *one);
+    float *expected = splat(joint, in, width, true);
+    for (size_t turn = 0; turn < 3; turn++) {
+        float *sums = splat(turn == 0 ? joint : separate, in, width, turn == 2);
+        assert_memory_equal(sums, expected, joint->vertices * width * sizeof *sums);
+        free(sums);
+    }
     free(in);
-    free(one);
-    free(other);
+    free(expected);
 }
 
 static void splats_are_divided_evenly(void **state) {
     (void)state;
+    const size_t threads[2] = {1, THREADS};
     unsigned char *rgb = draw_picture();
-    dcrf_workspace *workspace;
-    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
     for (size_t labels = 3; labels <= 21; labels += 18) {
-        dcrf_densecrf *crf = new_crf(workspace, rgb, labels, 60, 12);
-        for (size_t m = 0; m < 2 && !crf->on_device; m++) {
-            const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&crf->terms[m]);
-            check_parts(lattice);
-            check_splat(lattice, labels == 3 ? 4 : 20);
-            check_splat(lattice, labels == 3 ? 2 : 8);
+        dcrf_workspace *workspace[2];
+        dcrf_densecrf *crf[2];
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(dcrf_workspace_new(&workspace[i], threads[i], NULL), DCRF_OK);
+            crf[i] = new_crf(workspace[i], rgb, labels, 60, 12);
         }
-        dcrf_densecrf_free(&crf);
+        for (size_t m = 0; m < 2 && !crf[0]->on_device; m++) {
+            const struct dcrf_lattice *lattice[2];
+            for (size_t i = 0; i < 2; i++) {
+                lattice[i] = dcrf_densecrf_lattice(&crf[i]->terms[m]);
+                check_groups(lattice[i], threads[i]);
+            }
+            check_splat(lattice[0], lattice[1], labels == 3 ? 4 : 24);
+            check_splat(lattice[0], lattice[1], labels == 3 ? 2 : 8);
+        }
+        for (size_t i = 0; i < 2; i++) {
+            dcrf_densecrf_free(&crf[i]);
+            dcrf_workspace_free(&workspace[i]);
+        }
     }
-    dcrf_workspace_free(&workspace);
     free(rgb);
 }
 

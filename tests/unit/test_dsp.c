@@ -89,56 +89,6 @@ static void sets_agree_with_plain_c(void **state) {
         }
 }
 
-/* If each variable is its own run, splatting by tasks with their own vertices is bit-identical to
- * splatting variable by variable. */
-static void parts_make_the_same_sums(void **state) {
-    (void)state;
-    enum { VERTICES = 37, VARIABLES = 300, CORNERS = 6, TASKS = 3, MOST = VARIABLES * CORNERS };
-    const size_t widths[] = {4, 8, 16, 24, 32};
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, 8);
-    for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++)
-        for (size_t w = 0; dcrf_dsp_for(cpu) && w < 5; w++) {
-            const struct dcrf_dsp *dsp = dcrf_dsp_for(cpu);
-            const size_t width = widths[w], corners = w % 2 ? 3 : CORNERS;
-            uint32_t vertex[MOST];
-            float *weight = random_block(VARIABLES, corners, 0, 1, w);
-            float *in = random_block(VARIABLES, width, -1, 1, 3);
-            for (size_t e = 0; e < VARIABLES * corners; e++)
-                vertex[e] = (uint32_t)(dcrf_rng_uniform(&rng) * (double)VERTICES);
-            float whole[VERTICES * 32], divided[VERTICES * 32];
-            struct dcrf_runs runs = {.corners = corners,
-                                     .vertex = vertex,
-                                     .weight = weight,
-                                     .places = VARIABLES,
-                                     .vertices = whole,
-                                     .variables = in,
-                                     .stride = width,
-                                     .width = width,
-                                     .factor = 1};
-            memset(divided, 0, sizeof divided);
-            for (int is_near = 0; is_near < 2; is_near++) {
-                runs.is_near = is_near;
-                memset(whole, 0, sizeof whole);
-                dsp->splat_runs(&runs, 0, VARIABLES / 3);
-                dsp->splat_runs(&runs, VARIABLES / 3, VARIABLES);
-            }
-            runs.vertices = divided;
-            for (size_t task = TASKS; task-- > 0;) {
-                struct dcrf_run_part parts[MOST];
-                size_t count = 0;
-                for (size_t e = 0; e < VARIABLES * corners; e++)
-                    if (vertex[e] % TASKS == task)
-                        parts[count++] = (struct dcrf_run_part){(uint32_t)(e / corners),
-                                                                (uint16_t)(e % corners), 1};
-                dsp->splat_parts(&runs, parts, count);
-            }
-            assert_memory_equal(whole, divided, VERTICES * width * sizeof(float));
-            free(weight);
-            free(in);
-        }
-}
-
 /* Every entry of every table is filled, and each table names its set. */
 static void tables_are_complete(void **state) {
     (void)state;
@@ -155,10 +105,10 @@ static void tables_are_complete(void **state) {
                         dsp->slice_ring != dcrf_dsp_for(DCRF_CPU_C)->slice_ring &&
                         dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
 #endif
-        assert_true(dsp->splat_runs && dsp->slice_runs && dsp->splat_parts && dsp->blur &&
-                    dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
-                    dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
-                    dsp->log_sums && dsp->sum_window);
+        assert_true(dsp->splat_runs && dsp->slice_runs && dsp->blur && dsp->convolve &&
+                    dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum && dsp->softmax &&
+                    dsp->shared_softmax && dsp->negative_exponential && dsp->log_sums &&
+                    dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&
@@ -295,11 +245,8 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "--is-in-use") == 0)
         return strcmp(argv[2], dcrf_cpu_name(dcrf_cpu_in_use())) != 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_make_the_same_sums),
-        cmocka_unit_test(logarithms_of_sums_are_precise),
-        cmocka_unit_test(tables_are_complete),
-        cmocka_unit_test(sets_agree_with_plain_c),
-        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(logarithms_of_sums_are_precise), cmocka_unit_test(tables_are_complete),
+        cmocka_unit_test(sets_agree_with_plain_c),        cmocka_unit_test(limits_are_kept),
 #ifdef CAN_FORK
         cmocka_unit_test(the_environment_limits),
 #endif

@@ -61,19 +61,17 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
     free(seen);
 }
 
-/* The vertices of a run: vertices that both groups of bands touch have a second row, for the second
- * group. */
+/* The vertices of a run, whose rows may be copies of its group. */
 static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_t *vertex) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t first = runs->band[dcrf_lattice_group_first(lattice->runs.band_count, 1)];
+    const uint32_t *row = runs->vertex + run * lattice->corners;
+    const size_t place = runs->first ? runs->first[run] : run;
     for (size_t k = 0; k < lattice->corners; k++) {
-        vertex[k] = runs->vertex[run * lattice->corners + k];
-        if (lattice->ring.rows > 0 || vertex[k] < lattice->vertices)
+        vertex[k] = row[k];
+        if (lattice->ring.rows > 0)
             continue;
-        assert_true(run >= first);
-        assert_true(vertex[k] > lattice->vertices);
-        assert_true(vertex[k] - lattice->vertices <= runs->shared_count);
-        vertex[k] = runs->shared[vertex[k] - lattice->vertices - 1];
+        vertex[k] = dcrf_lattice_vertex(dcrf_lattice_names_at(lattice, place), row[k]);
+        assert_true(vertex[k] < lattice->vertices);
     }
 }
 

@@ -293,9 +293,8 @@ static void long_loops_ask(void **state) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)lattice_of(&scene);
     const size_t blurs = 2 * lattice->rounds * lattice->corners;
     assert_int_equal(questions(&scene, try_lattice_in_double, "filtering"),
-                     dcrf_lattice_splat_tasks(lattice) - 1 +
-                         blurs * ((lattice->vertices - 1) / 512) +
-                         2 * ((scene.variables - 1) / 1024));
+                     3 * (lattice->runs.groups.count - 1) +
+                         blurs * ((lattice->vertices - 1) / 512));
     free_scene(&scene);
 }
 

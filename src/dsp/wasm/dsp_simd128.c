@@ -50,17 +50,6 @@ static void splat_fours(const struct dcrf_runs *runs, size_t begin, size_t end) 
             splat_corner(runs, a, a * runs->corners + k);
 }
 
-static void splat_parts_by_fours(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
-                                 size_t count) {
-    if (!has_fours(runs)) {
-        dcrf_plain_splat_parts(runs, parts, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < parts[i].corners; k++)
-            splat_corner(runs, parts[i].run, parts[i].run * runs->corners + parts[i].corner + k);
-}
-
 static void slice_fours(const struct dcrf_runs *runs, size_t begin, size_t end) {
     if (!has_fours(runs)) {
         dcrf_plain_slice_runs(runs, begin, end);
@@ -83,7 +72,6 @@ static void slice_fours(const struct dcrf_runs *runs, size_t begin, size_t end) 
 #define DSP_CONVOLVE convolve_rowwise
 #define DSP_SPLAT_RUNS splat_fours
 #define DSP_SLICE_RUNS slice_fours
-#define DSP_SPLAT_PARTS splat_parts_by_fours
 /* Module size matters; only tests call this, and plain C will do. */
 #define DSP_SHARED_SOFTMAX dcrf_plain_shared_softmax
 #include "dsp/dsp_table.h"

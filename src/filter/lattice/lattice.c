@@ -26,15 +26,17 @@ struct blocks {
     size_t count;
     struct block {
         size_t channel, width;
-        float *rows;
+        float *rows; /* of the vertices */
     } block[MOST_BLOCKS];
+    struct dcrf_lattice_sums sums[MOST_BLOCKS];
     float *spare[DCRF_LATTICE_BUFFERS - 1]; /* for the blur; rows of the first block's width */
 };
 
 /* Take as many of the remaining channels as the size limit allows. */
 static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_workspace *workspace,
                                dcrf_error *error) {
-    const size_t rows = dcrf_lattice_rows(blocks->lattice);
+    const struct dcrf_lattice *lattice = blocks->lattice;
+    const size_t rows = dcrf_lattice_rows(lattice), copies = dcrf_lattice_copies(lattice);
     const size_t padded = dcrf_padded(blocks->application->channels);
     size_t floats = 0; /* of a row, in all blocks */
     blocks->count = 0;
@@ -47,43 +49,55 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
         floats += width;
         channel += width;
     }
-    const size_t width = blocks->block[0].width;
-    float *memory =
-        dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows,
-                            (floats + (DCRF_LATTICE_BUFFERS - 1) * width) * sizeof *memory);
+    const size_t width = blocks->block[0].width, most = floats + (DCRF_LATTICE_BUFFERS - 1) * width;
+    if (rows + copies > SIZE_MAX / (most * sizeof(float)))
+        return dcrf_fail_memory(error, "a lattice filter");
+    float *memory = dcrf_workspace_slot(
+        workspace, &dcrf_operator_slot,
+        (rows + copies) * floats + rows * (DCRF_LATTICE_BUFFERS - 1) * width, sizeof *memory);
     if (!memory)
         return dcrf_fail_memory(error, "a lattice filter");
     for (size_t i = 0; i < DCRF_LATTICE_BUFFERS - 1; i++, memory += rows * width)
         blocks->spare[i] = memory;
     for (size_t i = 0; i < blocks->count; i++) {
-        blocks->block[i].rows = memory;
-        memory += rows * blocks->block[i].width;
+        struct block *block = &blocks->block[i];
+        block->rows = memory;
+        blocks->sums[i] =
+            (struct dcrf_lattice_sums){.lattice = lattice,
+                                       .width = block->width,
+                                       .is_alone = dcrf_workspace_threads(workspace) == 1,
+                                       .vertices = block->rows,
+                                       .copies = block->rows + rows * block->width};
+        memory += (rows + copies) * block->width;
     }
     return DCRF_OK;
 }
 
-static void splat_task(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
+    const struct dcrf_lattice *lattice = blocks->lattice;
     const struct dcrf_application *application = blocks->application;
-    const size_t bands = blocks->lattice->runs.band_count;
-    for (size_t task = begin; task < end; task++)
-        for (size_t band = 0; band < bands; band++)
+    const size_t step = lattice->runs.band_variables * application->stride;
+    for (size_t group = begin; group < end; group++) {
+        float *rows[MOST_BLOCKS];
+        for (size_t i = 0; i < blocks->count; i++)
+            rows[i] = dcrf_lattice_sums_begin(&blocks->sums[i], group);
+        for (size_t band = dcrf_lattice_group_first(lattice, group);
+             band < dcrf_lattice_group_first(lattice, group + 1); band++)
             for (size_t i = 0; i < blocks->count; i++)
-                dcrf_lattice_splat_task_band(
-                    blocks->lattice, task, band, application->in + blocks->block[i].channel,
-                    application->stride, blocks->block[i].width, blocks->block[i].rows);
+                dcrf_lattice_splat_band(lattice, band,
+                                        application->in + band * step + blocks->block[i].channel,
+                                        application->stride, blocks->block[i].width, rows[i]);
+        for (size_t i = 0; i < blocks->count; i++)
+            dcrf_lattice_sums_end(&blocks->sums[i], group);
+    }
 }
 
 static void splat_blocks(struct blocks *blocks) {
-    for (size_t i = 0; i < blocks->count; i++)
-        dcrf_lattice_clear(blocks->lattice, blocks->pool, blocks->block[i].width,
-                           blocks->block[i].rows);
-    dcrf_parallel_for(blocks->pool, dcrf_lattice_splat_tasks(blocks->lattice), 1, splat_task,
-                      blocks);
-    for (size_t i = 0; i < blocks->count; i++)
-        dcrf_lattice_join(blocks->lattice, blocks->pool, blocks->block[i].width,
-                          blocks->block[i].rows);
+    dcrf_lattice_sums_start(blocks->sums, blocks->count, blocks->pool);
+    dcrf_parallel_for(blocks->pool, blocks->lattice->runs.groups.count, 1, splat_groups, blocks);
+    dcrf_lattice_sums_join(blocks->sums, blocks->count, blocks->pool);
 }
 
 /* Blur block by block. If the result is in a spare buffer, swap it with the block's rows. */
@@ -98,24 +112,31 @@ static void blur_blocks(struct blocks *blocks) {
             if (blocks->spare[k] == blurred)
                 blocks->spare[k] = block->rows;
         block->rows = blurred;
-        dcrf_lattice_repeat(blocks->lattice, blocks->pool, block->width, blurred);
     }
 }
 
-static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
+static void slice_groups(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
+    const struct dcrf_lattice *lattice = blocks->lattice;
     const struct dcrf_application *application = blocks->application;
     const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
-    const size_t step = blocks->lattice->runs.band_variables * application->stride;
-    for (size_t band = begin; band < end; band++)
+    const size_t step = lattice->runs.band_variables * application->stride;
+    for (size_t group = begin; group < end; group++) {
+        float *rows[MOST_BLOCKS];
         for (size_t i = 0; i < blocks->count; i++) {
             const struct block *block = &blocks->block[i];
-            dcrf_lattice_slice_band(blocks->lattice, band, block->rows, block->width,
-                                    application->factor * mean, application->accumulate,
-                                    application->out + band * step + block->channel,
-                                    application->stride);
+            rows[i] = dcrf_lattice_take(lattice, group, block->width, block->rows,
+                                        dcrf_lattice_sums_rows(&blocks->sums[i], group));
         }
+        for (size_t band = dcrf_lattice_group_first(lattice, group);
+             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+            for (size_t i = 0; i < blocks->count; i++)
+                dcrf_lattice_slice_band(lattice, band, rows[i], blocks->block[i].width,
+                                        application->factor * mean, application->accumulate,
+                                        application->out + band * step + blocks->block[i].channel,
+                                        application->stride);
+    }
 }
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -129,7 +150,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
             return status;
         splat_blocks(&blocks);
         blur_blocks(&blocks);
-        if (!dcrf_parallel_while(workspace, lattice->runs.band_count, 1, slice_bands, &blocks))
+        if (!dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, slice_groups, &blocks))
             return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
         const struct block *last = &blocks.block[blocks.count - 1];
         channel = last->channel + last->width;

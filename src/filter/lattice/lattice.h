@@ -9,8 +9,7 @@
  *   lattice_calibrate.c  the scale
  *   lattice_bands.c   splatting and slicing runs of variables, band by band
  *   lattice_runs.c    runs of several variables that share a simplex
- *   lattice_groups.c  two groups of bands, for splatting with two threads
- *   lattice_parts.c   division of vertex rows among more threads
+ *   lattice_groups.c  groups of bands, each with copies of the rows of its vertices
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur: axis by axis, or all axes in one sweep
  *   lattice.c         the operator: splat, blur, slice
@@ -62,27 +61,32 @@ struct dcrf_lattice_layers {
     size_t reach[DCRF_MAX_CORNERS];
 };
 
-/* Parts of runs, ordered by task, then by band (see lattice_parts.c). The run of a part is counted
- * from the first of its band. */
-struct dcrf_lattice_parts {
-    size_t tasks;  /* 0: not divided */
-    size_t *first; /* tasks x bands + 1 */
-    struct dcrf_run_part *part;
+/* Groups of consecutive bands, and the vertices of whose rows each has copies (see
+ * lattice_groups.c). */
+struct dcrf_lattice_group {
+    size_t rows;      /* copies */
+    size_t first_row; /* the copies of all groups before it */
+    uint32_t *vertex; /* of each copy, ascending */
+};
+struct dcrf_lattice_groups {
+    size_t count;
+    struct dcrf_lattice_group *group;
+    uint32_t *vertex;           /* of the copies of all groups */
+    size_t all_rows, most_rows; /* copies of all groups, and of the one with the most */
+    bool is_joint;              /* the copies come after the rows of the vertices */
 };
 
 /* Runs of variables, ordered by band (see lattice_bands.c). */
 struct dcrf_lattice_runs {
     size_t count;
     uint32_t *first;    /* count + 1: the first place of each run; NULL: each variable is a run */
-    uint32_t *vertex;   /* count x corners */
+    uint32_t *vertex;   /* count x corners: rows of the run's group, or of a ring */
     uint32_t *variable; /* of each place, counted from the first of its band; NULL if `first` is */
     float *weight;      /* variables x corners, by place: for splatting */
     float *weight_out;  /* for slicing; NULL: same as `weight` */
     size_t band_count, band_variables;
-    uint32_t *band; /* band_count + 1: the first run of each */
-    size_t shared_count;
-    uint32_t *shared; /* vertices with a second row (lattice_groups.c) */
-    struct dcrf_lattice_parts parts;
+    uint32_t *band;                    /* band_count + 1: the first run of each */
+    struct dcrf_lattice_groups groups; /* none in a ring */
 };
 
 /* A ring buffer of rows for the vertices (see lattice_ring.c). With a ring, the vertices of runs
@@ -340,11 +344,8 @@ extern const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs;
 
 /* ---- lattice_bands.c ------------------------------------------------------------------------ */
 
-/* Start with no runs and bands of `band_variables` variables; and divide bands with runs among
- * threads. */
+/* Start with no runs and bands of `band_variables` variables. */
 void dcrf_lattice_bands_init(struct dcrf_lattice *lattice, size_t band_variables);
-dcrf_status dcrf_lattice_bands_share(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                     dcrf_error *error);
 
 /* Make each variable a run. Takes ownership of the contents of the simplices. */
 dcrf_status dcrf_lattice_singles_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
@@ -356,76 +357,98 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 /* The argument of splat_runs and slice_runs, without the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
 
-/* Splat: add S in to the vertices. Slice: write factor * S' vertices to `out`, or add it. For the
- * variables of one band, whose rows are given; not for lattices with a ring. */
+/* Splat: add S in to the rows of the band's group. Slice: write factor * S' rows to `out`, or add
+ * it. For the variables of one band, whose rows are given; not for lattices with a ring. */
 void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
-                             size_t in_stride, size_t width, float *vertices);
-void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
+                             size_t in_stride, size_t width, float *rows);
+void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *rows,
                              size_t width, float factor, bool accumulate, float *out,
                              size_t out_stride);
 
 /* ---- lattice_groups.c ----------------------------------------------------------------------- */
 
-/* Bands are divided into groups, independently of the number of threads: group g begins at band
- * dcrf_lattice_group_first(bands, g). Groups can be splat concurrently, each in the order of its
- * bands. */
-#define DCRF_LATTICE_GROUPS 2
-size_t dcrf_lattice_group_first(size_t bands, size_t group);
+/* Bands are divided into groups, independently of the number of threads. */
+size_t dcrf_lattice_group_count(size_t variables, size_t bands);
 
-/* Give a second row to the vertices that both groups touch, once there are runs in bands. */
-dcrf_status dcrf_lattice_share(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
+/* Give groups their copies, once there are runs in bands; runs refer to them from then on. How they
+ * are laid out depends on the number of threads, what is computed does not. */
+dcrf_status dcrf_lattice_groups_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                    dcrf_error *error);
+void dcrf_lattice_groups_clear(struct dcrf_lattice_groups *groups);
+size_t dcrf_lattice_groups_bytes(const struct dcrf_lattice_groups *groups);
 
-/* Rows of a buffer for splats and slices: those of all vertices, one for missing neighbours, and
- * the second rows. */
-static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
-    return lattice->vertices + 1 + lattice->runs.shared_count;
+/* The first band of a group, and its first variable. */
+static inline size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group) {
+    return group * lattice->runs.band_count / lattice->runs.groups.count;
+}
+static inline size_t dcrf_lattice_group_begin(const struct dcrf_lattice *lattice, size_t group) {
+    const size_t a = dcrf_lattice_group_first(lattice, group) * lattice->runs.band_variables;
+    return a < lattice->base.variables ? a : lattice->base.variables;
 }
 
-/* The vertex that a row belongs to. */
-static inline size_t dcrf_lattice_vertex(const struct dcrf_lattice *lattice, size_t row) {
-    return row > lattice->vertices ? lattice->runs.shared[row - lattice->vertices - 1] : row;
+/* The first row to which runs of a group refer that is a copy. */
+static inline size_t dcrf_lattice_first_copy(const struct dcrf_lattice *lattice, size_t group) {
+    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
+    return groups->is_joint ? lattice->vertices + 1 + groups->group[group].first_row : 0;
 }
 
-/* Clear all rows before a splat; add second rows to the first ones after it; copy the first rows to
- * the second ones before a slice. */
-void dcrf_lattice_clear(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                        float *rows);
-void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                       float *rows);
-void dcrf_lattice_repeat(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                         float *rows);
-
-/* ---- lattice_parts.c ------------------------------------------------------------------------ */
-
-/* Divide the splat of runs in bands among the threads of a pool, if there are more threads than
- * groups. */
-dcrf_status dcrf_lattice_parts_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                   dcrf_error *error);
-void dcrf_lattice_parts_clear(struct dcrf_lattice_parts *parts);
-size_t dcrf_lattice_parts_bytes(const struct dcrf_lattice *lattice);
-
-/* Add S in to the vertices: all tasks, in any order or concurrently, each band by band. The result
- * is bitwise the same as with dcrf_lattice_splat_band in each group. */
-size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice);
-void dcrf_lattice_splat_task_band(const struct dcrf_lattice *lattice, size_t task, size_t band,
-                                  const float *in, size_t in_stride, size_t width, float *vertices);
-void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
-                             size_t in_stride, size_t width, float *vertices);
-
-/* What a task splats of a band if each variable is a run: parts of `first` and the following
- * variables. */
-struct dcrf_lattice_pieces {
-    const struct dcrf_run_part *part; /* NULL: all corners of each variable */
-    size_t first, count;
-    size_t corners;
+/* The vertices of the rows to which the runs of a variable's group refer. */
+struct dcrf_lattice_names {
+    size_t first_copy;
+    const uint32_t *vertex; /* of the copies */
 };
-struct dcrf_lattice_pieces dcrf_lattice_pieces_of(const struct dcrf_lattice *lattice, size_t task,
-                                                  size_t band);
-static inline struct dcrf_run_part dcrf_lattice_piece(const struct dcrf_lattice_pieces *pieces,
-                                                      size_t i) {
-    return pieces->part ? pieces->part[i]
-                        : (struct dcrf_run_part){(uint32_t)i, 0, (uint16_t)pieces->corners};
+static inline struct dcrf_lattice_names dcrf_lattice_names_at(const struct dcrf_lattice *lattice,
+                                                              size_t variable) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    if (runs->groups.is_joint)
+        return (struct dcrf_lattice_names){lattice->vertices + 1, runs->groups.vertex};
+    const size_t band = variable / runs->band_variables;
+    const size_t group = ((band + 1) * runs->groups.count - 1) / runs->band_count;
+    return (struct dcrf_lattice_names){0, runs->groups.group[group].vertex};
 }
+static inline uint32_t dcrf_lattice_vertex(struct dcrf_lattice_names names, uint32_t row) {
+    return row < names.first_copy ? row : names.vertex[row - names.first_copy];
+}
+
+/* Rows of a buffer for all vertices: one more for missing neighbours, and joint copies. */
+static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
+    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
+    return lattice->vertices + 1 + (groups->is_joint ? groups->all_rows : 0);
+}
+
+/* Rows of a buffer for separate copies: of all groups, and of any one. */
+static inline size_t dcrf_lattice_copies(const struct dcrf_lattice *lattice) {
+    return lattice->runs.groups.is_joint ? 0 : lattice->runs.groups.all_rows;
+}
+static inline size_t dcrf_lattice_most_copies(const struct dcrf_lattice *lattice) {
+    return lattice->runs.groups.is_joint ? 0 : lattice->runs.groups.most_rows;
+}
+
+/* What is splat. */
+struct dcrf_lattice_sums {
+    const struct dcrf_lattice *lattice;
+    size_t width;   /* numbers in a row */
+    bool is_double; /* else floats */
+    bool is_alone;  /* one thread splats all groups, in order */
+    void *vertices; /* dcrf_lattice_rows rows: the result */
+    void *copies;   /* dcrf_lattice_copies rows */
+};
+
+/* Start, splat all groups, in any order or concurrently, and join them. Start and join work on
+ * several sums at a time. */
+void dcrf_lattice_sums_start(const struct dcrf_lattice_sums *sums, size_t count, dcrf_pool *pool);
+void dcrf_lattice_sums_join(const struct dcrf_lattice_sums *sums, size_t count, dcrf_pool *pool);
+
+/* Before a group is splat, and after it. The rows to which its runs refer, returned at the
+ * beginning too. */
+void *dcrf_lattice_sums_begin(const struct dcrf_lattice_sums *sums, size_t group);
+void dcrf_lattice_sums_end(const struct dcrf_lattice_sums *sums, size_t group);
+void *dcrf_lattice_sums_rows(const struct dcrf_lattice_sums *sums, size_t group);
+
+/* Fill the copies of a group from the rows of the vertices, and return the rows to which its runs
+ * refer. Separate copies are put into `taken`. */
+float *dcrf_lattice_take(const struct dcrf_lattice *lattice, size_t group, size_t width,
+                         float *vertices, float *taken);
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 

@@ -9,8 +9,7 @@
  * picture runs are short.
  *
  * Runs must not add to the same vertex concurrently, nor in an order that depends on the threads:
- * bands are divided into two groups (lattice_groups.c) or, with more threads, the vertices are
- * divided among the threads (lattice_parts.c). */
+ * those of a group of bands add to rows of their own (lattice_groups.c). */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -26,12 +25,6 @@ void dcrf_lattice_bands_init(struct dcrf_lattice *lattice, size_t band_variables
     dcrf_lattice_runs_clear(runs);
     runs->band_variables = band_variables < n ? band_variables : n;
     runs->band_count = (n + runs->band_variables - 1) / runs->band_variables;
-}
-
-dcrf_status dcrf_lattice_bands_share(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                     dcrf_error *error) {
-    const dcrf_status status = dcrf_lattice_share(lattice, pool, error);
-    return status == DCRF_OK ? dcrf_lattice_parts_new(lattice, pool, error) : status;
 }
 
 struct filling {
@@ -69,7 +62,7 @@ dcrf_status dcrf_lattice_singles_new(struct dcrf_lattice *lattice, struct dcrf_s
     runs->weight = simplices->weight;
     simplices->weight = NULL;
     dcrf_simplices_clear(simplices);
-    return dcrf_lattice_bands_share(lattice, pool, error);
+    return dcrf_lattice_groups_new(lattice, pool, error);
 }
 
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
@@ -79,8 +72,7 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     dcrf_release(runs->weight);
     dcrf_release(runs->weight_out);
     dcrf_release(runs->band);
-    dcrf_release(runs->shared);
-    dcrf_lattice_parts_clear(&runs->parts);
+    dcrf_lattice_groups_clear(&runs->groups);
     *runs = (struct dcrf_lattice_runs){0};
 }
 
@@ -91,7 +83,7 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
         runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
     return order + n * corners * sizeof *runs->weight +
            runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
-           runs->shared_count * sizeof *runs->shared + dcrf_lattice_parts_bytes(lattice);
+           dcrf_lattice_groups_bytes(&runs->groups);
 }
 
 /* ---- working -------------------------------------------------------------------------------- */
@@ -112,7 +104,9 @@ struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t
 static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcrf_runs *runs,
                      void (*work)(const struct dcrf_runs *, size_t, size_t)) {
     size_t begin = lattice->runs.band[band], end = lattice->runs.band[band + 1];
-    const size_t bytes = dcrf_lattice_rows(lattice) * runs->width * sizeof(float);
+    const size_t rows =
+        lattice->runs.groups.is_joint ? lattice->vertices : dcrf_lattice_most_copies(lattice);
+    const size_t bytes = rows * runs->width * sizeof(float);
     runs->is_near = runs->first || bytes > NEAR_BYTES;
     if (!runs->first) {
         runs->vertex += begin * runs->corners;
@@ -124,21 +118,21 @@ static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcr
 }
 
 void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
-                             size_t in_stride, size_t width, float *vertices) {
+                             size_t in_stride, size_t width, float *rows) {
     struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
-    runs.vertices = vertices;
+    runs.vertices = rows;
     runs.variables = (float *)in; /* a splat only reads them */
     runs.stride = in_stride;
     for_band(lattice, band, &runs, dcrf_dsp()->splat_runs);
 }
 
-void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
+void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *rows,
                              size_t width, float factor, bool accumulate, float *out,
                              size_t out_stride) {
     struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
     if (lattice->runs.weight_out)
         runs.weight = lattice->runs.weight_out;
-    runs.vertices = (float *)vertices; /* a slice only reads them */
+    runs.vertices = (float *)rows; /* a slice only reads them */
     runs.variables = out;
     runs.stride = out_stride;
     runs.factor = factor;

@@ -197,10 +197,10 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
             __builtin_prefetch(lattice->runs.weight + next);
         }
         const size_t a = (uint32_t)context->order[place];
+        const struct dcrf_lattice_names names = dcrf_lattice_names_at(lattice, a);
         uint32_t vertex[DCRF_MAX_CORNERS];
         for (size_t k = 0; k < corners; k++)
-            vertex[k] =
-                (uint32_t)dcrf_lattice_vertex(lattice, lattice->runs.vertex[a * corners + k]);
+            vertex[k] = dcrf_lattice_vertex(names, lattice->runs.vertex[a * corners + k]);
         /* Nearby variables often share a simplex, and with it the responses. */
         uint32_t hash = 0;
         for (size_t k = 0; k < corners; k++)
@@ -236,9 +236,10 @@ static void find_lowest(void *argument, size_t begin, size_t end, size_t worker)
     const struct context *context = argument;
     const struct dcrf_lattice *lattice = context->lattice;
     for (size_t a = begin; a < end; a++) {
-        size_t lowest = SIZE_MAX;
+        const struct dcrf_lattice_names names = dcrf_lattice_names_at(lattice, a);
+        uint32_t lowest = UINT32_MAX;
         for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
-            const size_t vertex = dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
+            const uint32_t vertex = dcrf_lattice_vertex(names, lattice->runs.vertex[e]);
             lowest = vertex < lowest ? vertex : lowest;
         }
         context->order[a] = (uint64_t)lowest << 32 | a;

@@ -7,7 +7,6 @@
 
 /* Rows per task. */
 #define VERTEX_GRAIN 512
-#define VARIABLE_GRAIN 1024
 /* The splat rows, and two buffers for the blur. */
 #define BUFFERS 3
 
@@ -52,7 +51,7 @@ static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, 
 struct double_sums {
     const struct dcrf_lattice *lattice;
     const double *in; /* of the splat */
-    double *splat;
+    struct dcrf_lattice_sums splat;
     const double *blurred;
     double *out;
     size_t channels;
@@ -63,49 +62,42 @@ static void splat_double(void *context, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct double_sums *s = context;
     const size_t corners = s->lattice->corners, channels = s->channels;
-    for (size_t task = begin; task < end; task++)
-        for (size_t band = 0; band < s->lattice->runs.band_count; band++) {
-            const struct dcrf_lattice_pieces pieces =
-                dcrf_lattice_pieces_of(s->lattice, task, band);
-            for (size_t i = 0; i < pieces.count; i++) {
-                const struct dcrf_run_part part = dcrf_lattice_piece(&pieces, i);
-                const size_t a = pieces.first + part.run;
-                for (size_t k = part.corner; k < (size_t)part.corner + part.corners; k++) {
-                    const double weight = (double)s->lattice->runs.weight[a * corners + k];
-                    double *row = s->splat + s->lattice->runs.vertex[a * corners + k] * channels;
-                    for (size_t c = 0; c < channels; c++)
-                        row[c] += weight * s->in[a * channels + c];
-                }
-            }
+    for (size_t group = begin; group < end; group++) {
+        double *rows = dcrf_lattice_sums_begin(&s->splat, group);
+        for (size_t e = dcrf_lattice_group_begin(s->lattice, group) * corners;
+             e < dcrf_lattice_group_begin(s->lattice, group + 1) * corners; e++) {
+            const double weight = (double)s->lattice->runs.weight[e];
+            double *row = rows + s->lattice->runs.vertex[e] * channels;
+            for (size_t c = 0; c < channels; c++)
+                row[c] += weight * s->in[e / corners * channels + c];
         }
-}
-
-static void join_double(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct double_sums *s = context;
-    for (size_t i = begin; i < end; i++)
-        for (size_t c = 0; c < s->channels; c++)
-            s->splat[s->lattice->runs.shared[i] * s->channels + c] +=
-                s->splat[(s->lattice->vertices + 1 + i) * s->channels + c];
+        dcrf_lattice_sums_end(&s->splat, group);
+    }
 }
 
 /* Half the result of one order of the axes; the sum over both orders is the symmetric operator. */
+static void slice_variable(const struct double_sums *s, struct dcrf_lattice_names names, size_t a) {
+    const size_t corners = s->lattice->corners;
+    double *out = s->out + a * s->channels;
+    for (size_t c = 0; c < s->channels; c++)
+        out[c] = s->accumulate ? out[c] : 0;
+    for (size_t e = a * corners; e < (a + 1) * corners; e++) {
+        const double weight = 0.5 * (double)s->lattice->runs.weight[e];
+        const uint32_t vertex = dcrf_lattice_vertex(names, s->lattice->runs.vertex[e]);
+        const double *in = s->blurred + vertex * s->channels;
+        for (size_t c = 0; c < s->channels; c++)
+            out[c] += weight * in[c];
+    }
+}
+
 static void slice_double(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct double_sums *s = context;
-    const size_t corners = s->lattice->corners;
-    for (size_t a = begin; a < end; a++) {
-        double *out = s->out + a * s->channels;
-        for (size_t c = 0; c < s->channels; c++)
-            out[c] = s->accumulate ? out[c] : 0;
-        for (size_t e = a * corners; e < (a + 1) * corners; e++) {
-            const double weight = 0.5 * (double)s->lattice->runs.weight[e];
-            const double *in =
-                s->blurred +
-                dcrf_lattice_vertex(s->lattice, s->lattice->runs.vertex[e]) * s->channels;
-            for (size_t c = 0; c < s->channels; c++)
-                out[c] += weight * in[c];
-        }
+    for (size_t group = begin; group < end; group++) {
+        const size_t first = dcrf_lattice_group_begin(s->lattice, group);
+        const struct dcrf_lattice_names names = dcrf_lattice_names_at(s->lattice, first);
+        for (size_t a = first; a < dcrf_lattice_group_begin(s->lattice, group + 1); a++)
+            slice_variable(s, names, a);
     }
 }
 
@@ -114,25 +106,30 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                       dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     const size_t rows = dcrf_lattice_rows(lattice), row_bytes = channels * sizeof *in;
-    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * row_bytes);
+    const size_t groups = lattice->runs.groups.count;
+    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot,
+                                         BUFFERS * rows + dcrf_lattice_copies(lattice), row_bytes);
     if (!buffer)
         return dcrf_fail_memory(error, "a lattice filter");
     for (size_t i = 1; i < BUFFERS; i++)
         memset(buffer + (i * rows + lattice->vertices) * channels, 0, row_bytes);
     double *one = buffer + rows * channels, *other = one + rows * channels;
-    struct double_sums sums = {
-        .lattice = lattice, .in = in, .splat = buffer, .out = out, .channels = channels};
+    struct double_sums sums = {.lattice = lattice, .in = in, .out = out, .channels = channels};
+    sums.splat = (struct dcrf_lattice_sums){.lattice = lattice,
+                                            .width = channels,
+                                            .is_double = true,
+                                            .is_alone = dcrf_workspace_threads(workspace) == 1,
+                                            .vertices = buffer,
+                                            .copies = other + rows * channels};
     struct double_blur blur = {.lattice = lattice, .channels = channels};
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    memset(buffer, 0, rows * row_bytes);
-    bool goes_on =
-        dcrf_parallel_while(workspace, dcrf_lattice_splat_tasks(lattice), 1, splat_double, &sums);
-    dcrf_parallel_for(pool, lattice->runs.shared_count, VERTEX_GRAIN, join_double, &sums);
+    dcrf_lattice_sums_start(&sums.splat, 1, dcrf_workspace_pool(workspace));
+    bool goes_on = dcrf_parallel_while(workspace, groups, 1, splat_double, &sums);
+    if (goes_on)
+        dcrf_lattice_sums_join(&sums.splat, 1, dcrf_workspace_pool(workspace));
     for (int upwards = 0; goes_on && upwards < 2; upwards++) {
         sums.blurred = blur_double(&blur, workspace, buffer, upwards == 1, one, other);
         sums.accumulate = upwards == 1;
-        goes_on = sums.blurred && dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN,
-                                                      slice_double, &sums);
+        goes_on = sums.blurred && dcrf_parallel_while(workspace, groups, 1, slice_double, &sums);
     }
     return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }

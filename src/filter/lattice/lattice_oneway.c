@@ -9,7 +9,7 @@
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-/* Size of one of the two buffers. */
+/* Size of one of the two buffers of the blur. */
 static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
     const size_t rows = lattice->ring.rows ? lattice->ring.rows + 1 : dcrf_lattice_rows(lattice);
     return dcrf_lines_of(rows * width);
@@ -20,33 +20,47 @@ size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t wid
     struct dcrf_lattice_segments segments = {.count = 1};
     if (threads > 1)
         dcrf_lattice_divide(lattice, threads, &segments);
-    return segments.count * 2 * buffer_floats(lattice, width);
+    return segments.count * 2 * buffer_floats(lattice, width) +
+           dcrf_lattice_copies(lattice) * width;
 }
 
-struct parts {
+struct groups {
     const struct dcrf_lattice_filter *filter;
-    float *splat;
-    const float *blurred;
+    struct dcrf_lattice_sums sums;
+    float *blurred;
 };
 
-static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct parts *parts = context;
-    const struct dcrf_lattice_filter *filter = parts->filter;
-    for (size_t task = begin; task < end; task++)
-        dcrf_lattice_splat_task(filter->lattice, task, filter->in, filter->in_stride, filter->width,
-                                parts->splat);
+    const struct groups *groups = context;
+    const struct dcrf_lattice_filter *filter = groups->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->in_stride;
+    for (size_t group = begin; group < end; group++) {
+        float *rows = dcrf_lattice_sums_begin(&groups->sums, group);
+        for (size_t band = dcrf_lattice_group_first(lattice, group);
+             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+            dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
+                                    filter->width, rows);
+        dcrf_lattice_sums_end(&groups->sums, group);
+    }
 }
 
-static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
+static void slice_groups(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct parts *parts = context;
-    const struct dcrf_lattice_filter *filter = parts->filter;
-    const size_t step = filter->lattice->runs.band_variables * filter->out_stride;
-    for (size_t band = begin; band < end; band++)
-        dcrf_lattice_slice_band(filter->lattice, band, parts->blurred, filter->width,
-                                filter->factor, filter->accumulate, filter->out + band * step,
-                                filter->out_stride);
+    const struct groups *groups = context;
+    const struct dcrf_lattice_filter *filter = groups->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->out_stride;
+    for (size_t group = begin; group < end; group++) {
+        const float *rows = dcrf_lattice_take(lattice, group, filter->width, groups->blurred,
+                                              dcrf_lattice_sums_rows(&groups->sums, group));
+        for (size_t band = dcrf_lattice_group_first(lattice, group);
+             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+            dcrf_lattice_slice_band(lattice, band, rows, filter->width, filter->factor,
+                                    filter->accumulate, filter->out + band * step,
+                                    filter->out_stride);
+    }
 }
 
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
@@ -56,17 +70,21 @@ void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
         dcrf_lattice_filter_ring(filter);
         return;
     }
-    float *other = filter->scratch, *blurred;
-    struct parts parts = {.filter = filter, .splat = filter->scratch + floats};
+    const size_t count = lattice->runs.groups.count;
+    float *other = filter->scratch, *splat = other + floats;
+    struct groups groups = {.filter = filter};
+    groups.sums = (struct dcrf_lattice_sums){.lattice = lattice,
+                                             .width = width,
+                                             .is_alone = dcrf_pool_threads(filter->pool) == 1,
+                                             .vertices = splat,
+                                             .copies = splat + floats};
     memset(other + lattice->vertices * width, 0, width * sizeof *other);
-    dcrf_lattice_clear(lattice, filter->pool, width, parts.splat);
-    dcrf_parallel_for(filter->pool, dcrf_lattice_splat_tasks(lattice), 1, splat_tasks, &parts);
-    dcrf_lattice_join(lattice, filter->pool, width, parts.splat);
-    blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.splat, true, lattice->corners,
-                                other, parts.splat);
-    dcrf_lattice_repeat(lattice, filter->pool, width, blurred);
-    parts.blurred = blurred;
-    dcrf_parallel_for(filter->pool, lattice->runs.band_count, 1, slice_bands, &parts);
+    dcrf_lattice_sums_start(&groups.sums, 1, filter->pool);
+    dcrf_parallel_for(filter->pool, count, 1, splat_groups, &groups);
+    dcrf_lattice_sums_join(&groups.sums, 1, filter->pool);
+    groups.blurred = dcrf_lattice_blur(lattice, filter->pool, width, splat, true, lattice->corners,
+                                       other, splat);
+    dcrf_parallel_for(filter->pool, count, 1, slice_groups, &groups);
 }
 
 /* ---- factors -------------------------------------------------------------------------------- */

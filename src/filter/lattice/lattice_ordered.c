@@ -8,28 +8,27 @@
 
 /* Rows per task. */
 #define VERTEX_GRAIN 128
-#define VARIABLE_GRAIN 1024
 
 struct histograms {
     const struct dcrf_lattice *lattice;
     const struct dcrf_ordered *ordered;
-    double *sums;   /* the bins first .. first + width - 1 of every row */
-    float *splat;   /* the same for every vertex, rounded */
-    float *blurred; /* the same after the blur */
+    struct dcrf_lattice_sums sums; /* the bins first .. first + width - 1 of every vertex */
+    float *splat;                  /* the same for every vertex, rounded */
+    float *blurred;                /* the same after the blur */
     size_t first, width;
     float *all; /* all bins of every vertex, `row` floats each; later multiplied by F */
     size_t row;
 };
 
-/* Add a variable to some of its corners, whose entries begin at e: its fraction to the upper of two
- * bins, the rest to the lower. Bins below the block wrap around to large values. */
-static inline void add_variable(const struct histograms *h, size_t variable, size_t e,
-                                size_t corners) {
+/* Add a variable to its corners: its fraction to the upper of two bins, the rest to the lower. Bins
+ * below the block wrap around to large values. */
+static inline void add_variable(const struct histograms *h, size_t variable, double *rows) {
     const struct dcrf_lattice_runs *runs = &h->lattice->runs;
     const size_t low = h->ordered->bin[variable] - h->first, high = low + 1;
     const float fraction = h->ordered->table ? h->ordered->fraction[variable] : 0;
-    for (size_t k = e; k < e + corners; k++) {
-        double *row = h->sums + runs->vertex[k] * h->width;
+    const size_t corners = h->lattice->corners;
+    for (size_t k = variable * corners; k < (variable + 1) * corners; k++) {
+        double *row = rows + runs->vertex[k] * h->width;
         const float weight = runs->weight[k], upper = fraction * weight;
         if (low < h->width)
             row[low] += (double)(weight - upper);
@@ -41,33 +40,12 @@ static inline void add_variable(const struct histograms *h, size_t variable, siz
 static void splat_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
-    const size_t corners = h->lattice->corners;
-    for (size_t task = begin; task < end; task++)
-        for (size_t band = 0; band < h->lattice->runs.band_count; band++) {
-            const struct dcrf_lattice_pieces pieces =
-                dcrf_lattice_pieces_of(h->lattice, task, band);
-            for (size_t i = 0; i < pieces.count; i++) {
-                const struct dcrf_run_part part = dcrf_lattice_piece(&pieces, i);
-                const size_t variable = pieces.first + part.run;
-                add_variable(h, variable, variable * corners + part.corner, part.corners);
-            }
-        }
-}
-
-static void clear_sums(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct histograms *h = context;
-    memset(h->sums + begin * h->width, 0, (end - begin) * h->width * sizeof *h->sums);
-}
-
-static void join_sums(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct histograms *h = context;
-    for (size_t i = begin; i < end; i++) {
-        double *row = h->sums + h->lattice->runs.shared[i] * h->width;
-        const double *second = h->sums + (h->lattice->vertices + 1 + i) * h->width;
-        for (size_t k = 0; k < h->width; k++)
-            row[k] += second[k];
+    for (size_t group = begin; group < end; group++) {
+        double *rows = dcrf_lattice_sums_begin(&h->sums, group);
+        for (size_t a = dcrf_lattice_group_begin(h->lattice, group);
+             a < dcrf_lattice_group_begin(h->lattice, group + 1); a++)
+            add_variable(h, a, rows);
+        dcrf_lattice_sums_end(&h->sums, group);
     }
 }
 
@@ -75,17 +53,17 @@ static void round_sums(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
     for (size_t i = begin * h->width; i < end * h->width; i++)
-        h->splat[i] = (float)h->sums[i];
+        h->splat[i] = (float)((const double *)h->sums.vertices)[i];
 }
 
 /* Sum the bins of a block at every vertex. */
 static bool sum_histograms(struct histograms *h, dcrf_workspace *workspace) {
     const struct dcrf_lattice *lattice = h->lattice;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    dcrf_parallel_for(pool, dcrf_lattice_rows(lattice), VERTEX_GRAIN, clear_sums, h);
-    if (!dcrf_parallel_while(workspace, dcrf_lattice_splat_tasks(lattice), 1, splat_histograms, h))
+    dcrf_lattice_sums_start(&h->sums, 1, pool);
+    if (!dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, splat_histograms, h))
         return false;
-    dcrf_parallel_for(pool, lattice->runs.shared_count, VERTEX_GRAIN, join_sums, h);
+    dcrf_lattice_sums_join(&h->sums, 1, pool);
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, round_sums, h);
     return true;
 }
@@ -131,22 +109,29 @@ static void weigh_histograms(void *context, size_t begin, size_t end, size_t wor
         weigh_by_sign(h->all + v * h->row, end - v < ROWS ? end - v : ROWS, h->row, ordered->bins);
 }
 
+static void slice_variable(const struct histograms *h, struct dcrf_lattice_names names, size_t a) {
+    const struct dcrf_lattice *lattice = h->lattice;
+    const size_t bin = h->ordered->bin[a];
+    const float fraction = h->ordered->table ? h->ordered->fraction[a] : 0;
+    const size_t next = fraction > 0 ? bin + 1 : bin;
+    float low = 0, high = 0;
+    for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
+        const uint32_t vertex = dcrf_lattice_vertex(names, lattice->runs.vertex[e]);
+        const float *row = h->all + vertex * h->row;
+        low += lattice->runs.weight[e] * row[bin];
+        high += lattice->runs.weight[e] * row[next];
+    }
+    h->ordered->out[a] = 0.5f * (low + fraction * (high - low));
+}
+
 static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
-    const struct dcrf_lattice *lattice = h->lattice;
-    for (size_t a = begin; a < end; a++) {
-        const size_t bin = h->ordered->bin[a];
-        const float fraction = h->ordered->table ? h->ordered->fraction[a] : 0;
-        const size_t next = fraction > 0 ? bin + 1 : bin;
-        float low = 0, high = 0;
-        for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
-            const size_t vertex = dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
-            const float *row = h->all + vertex * h->row;
-            low += lattice->runs.weight[e] * row[bin];
-            high += lattice->runs.weight[e] * row[next];
-        }
-        h->ordered->out[a] = 0.5f * (low + fraction * (high - low));
+    for (size_t group = begin; group < end; group++) {
+        const size_t first = dcrf_lattice_group_begin(h->lattice, group);
+        const struct dcrf_lattice_names names = dcrf_lattice_names_at(h->lattice, first);
+        for (size_t a = first; a < dcrf_lattice_group_begin(h->lattice, group + 1); a++)
+            slice_variable(h, names, a);
     }
 }
 
@@ -154,7 +139,7 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
                                  const struct dcrf_ordered *channel, dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const size_t rows = dcrf_lattice_rows(lattice);
+    const size_t rows = dcrf_lattice_rows(lattice), copies = dcrf_lattice_copies(lattice);
     struct histograms h = {
         .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
     /* If all bins fit in one block, they stay in the output buffer of the blur. */
@@ -165,12 +150,18 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
     for (h.first = 0; h.first < h.row; h.first += h.width) {
         const size_t left = h.row - h.first;
         h.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
-        double *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows,
-                                             DCRF_LATTICE_BUFFERS * h.width * sizeof(float));
+        double *memory =
+            dcrf_workspace_slot(workspace, &dcrf_operator_slot,
+                                2 * copies + DCRF_LATTICE_BUFFERS * rows, h.width * sizeof(float));
         if (!memory)
             return dcrf_fail_memory(error, "a lattice filter");
-        float *one = (float *)memory, *other = one + rows * h.width;
-        h.sums = memory;
+        float *one = (float *)(memory + copies * h.width), *other = one + rows * h.width;
+        h.sums = (struct dcrf_lattice_sums){.lattice = lattice,
+                                            .width = h.width,
+                                            .is_double = true,
+                                            .is_alone = dcrf_workspace_threads(workspace) == 1,
+                                            .vertices = one,
+                                            .copies = memory};
         h.splat = other + rows * h.width;
         if (!sum_histograms(&h, workspace))
             return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
@@ -182,7 +173,7 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
             dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
     }
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
-    return dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_histograms, &h)
+    return dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, slice_histograms, &h)
                ? DCRF_OK
                : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
