@@ -7,8 +7,11 @@
 #include "core/threads.h"
 #include "core/workspace.h"
 #include "densecrf/densecrf.h"
+#include "model/model.h"
+#include "round/polisher.h"
 
 #include <dcrf/dcrf.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,21 +303,82 @@ static int observe_later(void *user, const dcrf_moment *moment) {
     return 0;
 }
 
-/* The same for the library's own mean field, from its second update to the fifth. */
-static void every_stage_of_own_mean_field_is_divided(void **state) {
-    (void)state;
+/* A model of the picture, whose unary energies are random, and its plan. */
+static dcrf_plan *new_plan(dcrf_workspace *workspace, size_t labels, dcrf_model **model) {
     unsigned char *rgb = draw_picture();
-    const size_t labels = 21;
-    float *unary = calloc(VARIABLES * labels, sizeof *unary);
-    struct loops *loops = calloc(1, sizeof *loops);
+    float *unary = malloc(VARIABLES * labels * sizeof *unary);
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, &grid, labels);
     const dcrf_kernel kernels[2] = {
         dcrf_kernel_spatial(3, 1),
         dcrf_kernel_bilateral(60, 12, dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3), 1)};
+    dcrf_plan *plan;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 6);
+    for (size_t i = 0; i < VARIABLES * labels; i++)
+        unary[i] = (float)dcrf_rng_uniform(&rng);
+    assert_int_equal(dcrf_model_new(model, &grid, labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(*model, &energies, NULL), DCRF_OK);
+    for (size_t m = 0; m < 2; m++)
+        assert_int_equal(dcrf_model_add_kernel(*model, &kernels[m], NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, *model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+    free(unary);
+    free(rgb);
+    return plan;
+}
+
+/* The tables of polishing are filled, and labels changed, by all threads; the bytes are those of
+ * one thread. */
+static void polishing_is_divided(void **state) {
+    (void)state;
+    enum { LABELS = 21, ENTRIES = LABELS * LABELS };
+    double unary[2][ENTRIES], mass[2][ENTRIES];
+    size_t size[2][LABELS], changed[2];
+    uint16_t *labels = malloc(VARIABLES * sizeof *labels);
+    for (size_t a = 0; a < VARIABLES; a++)
+        labels[a] = (uint16_t)(a / 37 % LABELS);
+    for (size_t i = 0; i < 2; i++) {
+        struct loops *loops = calloc(1, sizeof *loops);
+        dcrf_workspace *workspace;
+        dcrf_model *model;
+        struct dcrf_polisher *polisher;
+        assert_int_equal(dcrf_workspace_new(&workspace, i == 0 ? 1 : THREADS, NULL), DCRF_OK);
+        dcrf_plan *plan = new_plan(workspace, LABELS, &model);
+        assert_int_equal(dcrf_polisher_new(&polisher, plan, workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polisher_load(polisher, labels, 10, NULL), DCRF_OK);
+        const struct dcrf_backend_moves_methods *methods = polisher->methods;
+        dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+        assert_int_equal(methods->tables(polisher->moves, unary[i], mass[i], size[i], NULL),
+                         DCRF_OK);
+        assert_int_equal(methods->find_gains(polisher->moves, false, NULL), DCRF_OK);
+        assert_int_equal(methods->change(polisher->moves, false, 5, 1, &changed[i], NULL), DCRF_OK);
+        check_loops(loops, 0, 3);
+        double sum = 0, expected = 0; /* plainly */
+        for (size_t k = 0; k < ENTRIES; k++)
+            sum += unary[i][k];
+        for (size_t a = 0; a < VARIABLES; a++)
+            for (size_t k = 0; k < LABELS; k++)
+                expected += (double)model->unary[a * model->stride + k];
+        assert_true(fabs(sum - expected) < 1e-9 * expected);
+        dcrf_polisher_free(&polisher);
+        dcrf_plan_free(&plan);
+        dcrf_model_free(&model);
+        dcrf_workspace_free(&workspace);
+        free(loops);
+    }
+    assert_memory_equal(unary[0], unary[1], sizeof unary[0]);
+    assert_memory_equal(mass[0], mass[1], sizeof mass[0]);
+    assert_memory_equal(size[0], size[1], sizeof size[0]);
+    assert_true(changed[0] == changed[1] && changed[0] > 0);
+    free(labels);
+}
+
+/* The same for the library's own mean field, from its second update to the fifth. */
+static void every_stage_of_own_mean_field_is_divided(void **state) {
+    (void)state;
+    struct loops *loops = calloc(1, sizeof *loops);
     dcrf_workspace *workspace;
     dcrf_model *model;
-    dcrf_plan *plan;
     dcrf_solver *solver;
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
@@ -325,11 +389,7 @@ static void every_stage_of_own_mean_field_is_divided(void **state) {
     struct observed observed = {dcrf_workspace_pool(workspace), loops};
     settings.progress = observe_later;
     settings.progress_user = &observed;
-    assert_int_equal(dcrf_model_new(&model, &grid, labels, NULL), DCRF_OK);
-    assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
-    for (size_t m = 0; m < 2; m++)
-        assert_int_equal(dcrf_model_add_kernel(model, &kernels[m], NULL), DCRF_OK);
-    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+    dcrf_plan *plan = new_plan(workspace, 21, &model);
     assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) >= 0);
     check_loops(loops, 0, 4 * 10);
@@ -338,8 +398,6 @@ static void every_stage_of_own_mean_field_is_divided(void **state) {
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
     free(loops);
-    free(unary);
-    free(rgb);
 }
 
 int main(void) {
@@ -348,6 +406,7 @@ int main(void) {
                                        cmocka_unit_test(unaries_of_the_drop_in_are_divided),
                                        cmocka_unit_test(unaries_of_models_are_divided),
                                        cmocka_unit_test(unaries_of_arrays_are_divided),
+                                       cmocka_unit_test(polishing_is_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

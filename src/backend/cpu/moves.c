@@ -4,7 +4,10 @@
 #include "core/memory.h"
 #include "energy/sums.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#define UNITS_PER_CHUNK 2048
 
 static const struct dcrf_slot second_field_slot = {"the field of a second labelling"};
 
@@ -88,25 +91,56 @@ static dcrf_status read_labels(dcrf_backend_moves *moves, uint16_t *labels, dcrf
 
 /* ---- whole labels --------------------------------------------------------------------------- */
 
-static dcrf_status fill_tables(dcrf_backend_moves *moves, double *class_unary, double *class_mass,
-                               size_t *class_size, dcrf_error *error) {
-    (void)error;
-    const dcrf_model *model = moves->model;
-    const size_t labels = model->labels;
-    const struct dcrf_labelling *current = &moves->current;
-    memset(class_unary, 0, labels * labels * sizeof *class_unary);
-    memset(class_mass, 0, labels * labels * sizeof *class_mass);
-    memset(class_size, 0, labels * sizeof *class_size);
-    for (size_t a = 0; a < model->variables; a++) {
+/* Variables are divided into as many parts, whatever the number of threads; each has tables of its
+ * own, one after the other in scratch memory, which are added in order. */
+#define TABLE_PARTS 16
+
+struct tables {
+    const dcrf_backend_moves *moves;
+    size_t grain;   /* variables of a part */
+    double *memory; /* per part: unary energies, then mass */
+};
+
+static void fill_part(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct tables *tables = context;
+    const dcrf_model *model = tables->moves->model;
+    const struct dcrf_labelling *current = &tables->moves->current;
+    const size_t labels = model->labels, entries = labels * labels;
+    double *sum_unary = tables->memory + begin / tables->grain * 2 * entries;
+    double *sum_mass = sum_unary + entries;
+    memset(sum_unary, 0, 2 * entries * sizeof *sum_unary);
+    for (size_t a = begin; a < end; a++) {
         const size_t own = current->labels[a];
         const float *unary = model->unary + a * model->stride;
         const float *field = current->field + a * current->stride;
-        class_size[own]++;
         for (size_t i = 0; i < labels; i++) {
-            class_unary[own * labels + i] += (double)unary[i];
-            class_mass[own * labels + i] += (double)field[current->channel_of[i]];
+            sum_unary[own * labels + i] += (double)unary[i];
+            sum_mass[own * labels + i] += (double)field[current->channel_of[i]];
         }
     }
+}
+
+static dcrf_status fill_tables(dcrf_backend_moves *moves, double *class_unary, double *class_mass,
+                               size_t *class_size, dcrf_error *error) {
+    const size_t n = moves->model->variables, labels = moves->model->labels;
+    const size_t entries = labels * labels;
+    struct tables tables = {.moves = moves, .grain = (n - 1) / TABLE_PARTS + 1};
+    tables.memory = dcrf_workspace_slot(moves->workspace, &dcrf_energy_slot, entries,
+                                        2 * TABLE_PARTS * sizeof *tables.memory);
+    if (!tables.memory)
+        return dcrf_fail_memory(error, "moves");
+    dcrf_parallel_for(dcrf_workspace_pool(moves->workspace), n, tables.grain, fill_part, &tables);
+    memset(class_unary, 0, entries * sizeof *class_unary);
+    memset(class_mass, 0, entries * sizeof *class_mass);
+    memset(class_size, 0, labels * sizeof *class_size);
+    for (size_t begin = 0; begin < n; begin += tables.grain, tables.memory += 2 * entries)
+        for (size_t k = 0; k < entries; k++) {
+            class_unary[k] += tables.memory[k];
+            class_mass[k] += tables.memory[entries + k];
+        }
+    for (size_t a = 0; a < n; a++)
+        class_size[moves->current.labels[a]]++;
     return DCRF_OK;
 }
 
@@ -138,16 +172,37 @@ static void change_unit(dcrf_backend_moves *moves, bool of_cliques, size_t unit)
         moves->trial.labels[cliques->members[c]] = moves->target[unit];
 }
 
+struct changes {
+    dcrf_backend_moves *moves;
+    bool of_cliques;
+    uint64_t salt;
+    uint32_t mask;
+    atomic_size_t count;
+};
+
+static void change_units(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct changes *changes = context;
+    size_t count = 0;
+    for (size_t unit = begin; unit < end; unit++)
+        if (changes->moves->gain[unit] > 0 &&
+            (dcrf_backend_scatter(unit + changes->salt) & changes->mask) == 0) {
+            change_unit(changes->moves, changes->of_cliques, unit);
+            count++;
+        }
+    atomic_fetch_add_explicit(&changes->count, count, memory_order_relaxed);
+}
+
+/* Cliques, of which there are few, are changed one after the other. */
 static dcrf_status change(dcrf_backend_moves *moves, bool of_cliques, uint64_t salt, uint32_t mask,
                           size_t *changed, dcrf_error *error) {
     (void)error;
-    *changed = 0;
+    const size_t units = count_units(moves, of_cliques);
+    struct changes changes = {moves, of_cliques, salt, mask, 0};
     copy_current(moves);
-    for (size_t unit = 0; unit < count_units(moves, of_cliques); unit++)
-        if (moves->gain[unit] > 0 && (dcrf_backend_scatter(unit + salt) & mask) == 0) {
-            change_unit(moves, of_cliques, unit);
-            (*changed)++;
-        }
+    dcrf_parallel_for(dcrf_workspace_pool(moves->workspace), units,
+                      of_cliques ? units + 1 : UNITS_PER_CHUNK, change_units, &changes);
+    *changed = atomic_load(&changes.count);
     return DCRF_OK;
 }
 
