@@ -11,6 +11,7 @@
 #include "round/polisher.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -327,6 +328,34 @@ static dcrf_plan *new_plan(dcrf_workspace *workspace, size_t labels, dcrf_model 
     return plan;
 }
 
+/* Both operators apply the ordered filter, whose tiles must not depend on the threads, in as many
+ * parts. */
+static void ordered_filters_are_divided(void **state) {
+    (void)state;
+    unsigned char *bin = malloc(VARIABLES);
+    float *out = malloc(VARIABLES * sizeof *out);
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    for (size_t a = 0; a < VARIABLES; a++)
+        bin[a] = (unsigned char)(a / 37 % 24);
+    const struct dcrf_ordered channel = {.bins = 24, .bin = bin, .out = out};
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    dcrf_plan *plan = new_plan(workspace, 2, &model);
+    struct loops *loops = calloc(1, sizeof *loops);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    for (size_t m = 0; m < 2; m++) {
+        const dcrf_operator *op = dcrf_plan_operator(plan, m);
+        assert_int_equal(op->methods->ordered(op, workspace, &channel, NULL), DCRF_OK);
+    }
+    check_loops(loops, 0, 2);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(bin);
+    free(out);
+}
+
 /* The tables of polishing are filled, and labels changed, by all threads; the bytes are those of
  * one thread. */
 static void polishing_is_divided(void **state) {
@@ -406,6 +435,7 @@ int main(void) {
                                        cmocka_unit_test(unaries_of_the_drop_in_are_divided),
                                        cmocka_unit_test(unaries_of_models_are_divided),
                                        cmocka_unit_test(unaries_of_arrays_are_divided),
+                                       cmocka_unit_test(ordered_filters_are_divided),
                                        cmocka_unit_test(polishing_is_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,9 @@
 #define LEAST_LINE_BYTES ((size_t)1 << 9)
 /* Tiles per thread, for load balancing. */
 #define TILES_PER_THREAD 4
+/* Tiles of the ordered filter, whatever the number of threads, and the most lines of one. Smaller
+ * tiles take as long in all: more lines are convolved twice, but more bins are omitted. */
+#define ORDERED_TILES 64
 #define ORDERED_LINES 128
 /* Columns whose outputs are scaled or read while they are in the L1 cache. */
 #define CHUNK 16
@@ -395,14 +398,17 @@ static void choose_tiles(struct sweep *sweep, size_t width, size_t threads) {
     const size_t narrowest = larger(FEWEST_COLUMNS, LEAST_LINE_BYTES / (width * sizeof(float)));
     const size_t fewest = larger(FEWEST_LINES, FEWEST_RADII * op->radius[1]);
     const size_t most_down = larger(size[1] / fewest, 1);
-    const size_t tiles = threads > 1 ? divide_up(TILES_PER_THREAD * threads, size[2]) : 1;
+    const size_t all = sweep->filter.ordered ? ORDERED_TILES
+                       : threads > 1         ? TILES_PER_THREAD * threads
+                                             : 1;
+    const size_t tiles = divide_up(all, size[2]);
     size_t across = divide_up(size[0], larger(fitting, 2 * unit));
-    if (across * most_down < tiles && !sweep->filter.ordered)
+    if (across * most_down < tiles)
         across = larger(across, smaller(divide_up(tiles, most_down), size[0] / narrowest));
     sweep->columns = divide_up(divide_up(size[0], across), unit) * unit;
     size_t down = smaller(divide_up(tiles, across), most_down);
     if (sweep->filter.ordered)
-        down = divide_up(size[1], larger(ORDERED_LINES, fewest));
+        down = larger(down, divide_up(size[1], larger(ORDERED_LINES, fewest)));
     sweep->lines = divide_up(divide_up(size[1], down), unit) * unit;
     /* Lines of the ring start an odd number of cache lines apart, so that they fall into different
      * sets of the L1 cache. */
