@@ -152,10 +152,11 @@ bool motion_find(const cli_image *video, size_t to, size_t from, motion_step *st
     block_steps blocks = {0};
     if (a.grey && b.grey)
         blocks = match_reduced(&a, &b, LEVELS);
-    for (size_t i = 0; blocks.steps && i < a.width * a.height; i++)
+    const bool is_found = blocks.steps != NULL;
+    for (size_t i = 0; is_found && i < a.width * a.height; i++)
         steps[i] = blocks.steps[i / a.width / BLOCK * blocks.columns + i % a.width / BLOCK];
     free(a.grey);
     free(b.grey);
     free(blocks.steps);
-    return blocks.steps != NULL;
+    return is_found;
 }

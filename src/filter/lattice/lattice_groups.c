@@ -10,9 +10,9 @@
  *
  *   joint     the first group that touches a vertex adds to the vertex's own row, the others have
  *             copies, after the rows of all vertices: little work for one thread or two
- *   separate  each group has copies of all rows that it touches, in memory of its own: a few
- * percent more work, but no two threads write to the same cache line, and what a thread gathers
- *             from and scatters to stays in its own cache */
+ *   separate  each group has copies of all rows that it touches, in memory of its own. That is a
+ *             little more work, but no two threads write to the same cache line, and what a
+ *             thread gathers from and scatters to stays in its own cache */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
