@@ -91,9 +91,15 @@ static dcrf_status read_labels(dcrf_backend_moves *moves, uint16_t *labels, dcrf
 
 /* ---- whole labels --------------------------------------------------------------------------- */
 
-/* Variables are divided into as many parts, whatever the number of threads; each has tables of its
- * own, one after the other in scratch memory, which are added in order. */
-#define TABLE_PARTS 16
+/* Variables are divided into parts, whatever the number of threads; each has tables of its own, one
+ * after the other in scratch memory, which are added in order. With many labels there are fewer
+ * parts, so that the tables take no more memory than two blocks of marginals in double. */
+#define MOST_TABLE_PARTS 16
+
+static size_t count_table_parts(const dcrf_model *model) {
+    const size_t parts = model->variables / model->labels;
+    return parts < 1 ? 1 : parts < MOST_TABLE_PARTS ? parts : MOST_TABLE_PARTS;
+}
 
 struct tables {
     const dcrf_backend_moves *moves;
@@ -124,10 +130,10 @@ static void fill_part(void *context, size_t begin, size_t end, size_t worker) {
 static dcrf_status fill_tables(dcrf_backend_moves *moves, double *class_unary, double *class_mass,
                                size_t *class_size, dcrf_error *error) {
     const size_t n = moves->model->variables, labels = moves->model->labels;
-    const size_t entries = labels * labels;
-    struct tables tables = {.moves = moves, .grain = (n - 1) / TABLE_PARTS + 1};
+    const size_t entries = labels * labels, parts = count_table_parts(moves->model);
+    struct tables tables = {.moves = moves, .grain = (n - 1) / parts + 1};
     tables.memory = dcrf_workspace_slot(moves->workspace, &dcrf_energy_slot, entries,
-                                        2 * TABLE_PARTS * sizeof *tables.memory);
+                                        2 * parts * sizeof *tables.memory);
     if (!tables.memory)
         return dcrf_fail_memory(error, "moves");
     dcrf_parallel_for(dcrf_workspace_pool(moves->workspace), n, tables.grain, fill_part, &tables);
