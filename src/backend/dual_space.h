@@ -89,12 +89,10 @@ struct dcrf_pair_shape {
                         epsilon > 0 only */
 };
 
-/* The clipped line per step between nodes: at least 1 where epsilon is no wider than that, up to
- * the rounding of epsilon. Then F is the sign between nodes, and a line of that width between them.
- */
+/* What F rises from one node to the next. If epsilon is no wider than their distance, that is 1: F
+ * is the sign at the nodes, and a line between them. */
 static inline float dcrf_pair_slope(const struct dcrf_pair_shape *shape) {
-    const double slope = 1 / (shape->epsilon * (double)(shape->bins - 1));
-    return slope > 1 - 0x1p-20 ? 1 : (float)slope;
+    return fminf(1, (float)(1 / (shape->epsilon * (double)(shape->bins - 1))));
 }
 
 /* The nodes and the table (bins x bins) of a shape for the ordered filter; if epsilon is 0, the

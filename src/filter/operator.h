@@ -41,6 +41,16 @@ struct dcrf_ordered {
                    */
 };
 
+/* Is F the sign, at least at the nodes? */
+static inline bool dcrf_levels_have_sign(const dcrf_levels *levels) {
+    const size_t bins = levels->count;
+    for (size_t h = 0; levels->table && h < bins; h++)
+        for (size_t k = h + 1; k < bins; k++)
+            if (levels->table[h * bins + k] != 1)
+                return false;
+    return true;
+}
+
 /* The ordered filter with F(a, b) = clip((y_b - y_a) / epsilon) to [-1, 1] itself, without bins;
  * epsilon = 0: the sign. y / epsilon is rounded to float before anything else, so F is
  * antisymmetric and within [-1, 1] in spite of rounding; |y| <= 1 where epsilon is 0. */

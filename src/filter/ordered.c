@@ -122,16 +122,6 @@ static const float *pad_table(const dcrf_levels *levels, float *padded) {
     return padded;
 }
 
-/* Is F the sign at the nodes? */
-static bool has_sign(const dcrf_levels *levels) {
-    const size_t bins = levels->count;
-    for (size_t h = 0; levels->table && h < bins; h++)
-        for (size_t k = h + 1; k < bins; k++)
-            if (levels->table[h * bins + k] != 1)
-                return false;
-    return true;
-}
-
 static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
     const size_t bins = levels->count;
     if (bins < 2 || bins > DCRF_MAX_BINS)
@@ -198,7 +188,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                           .value = memory,
                           .fraction = memory + n,
                           .bin = bins};
-    const bool is_sign = has_sign(levels);
+    const bool is_sign = dcrf_levels_have_sign(levels);
     const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     for (size_t first = 0; first < channels; first += group.channels) {

@@ -83,18 +83,15 @@ static double width_of(size_t bins) {
 /* Two nodes within epsilon, or as many as resolve it. */
 static size_t choose_bins(const struct dcrf_lp *lp) {
     const double epsilon = lp->huber.epsilon;
-    const size_t wanted = (size_t)ceil(2 / epsilon), usual = lp->experiment.bins;
-    size_t most = usual;
-    while (width_of(most) > epsilon * (1 + 0x1p-20) && 2 * most <= DCRF_MAX_BINS)
-        most *= 2;
-    const size_t bins = wanted > FEWEST_BINS ? wanted : FEWEST_BINS;
-    return bins < most ? bins : most;
+    const double resolving = fmin(round(1 / epsilon) + 1, DCRF_MAX_BINS);
+    const double most = fmax(resolving, (double)lp->experiment.bins);
+    return (size_t)fmin(fmax(ceil(2 / epsilon), FEWEST_BINS), most);
 }
 
 /* Half the width, down to what the usual number of bins resolves; then what twice the bins do. */
 static double next_width(const struct dcrf_lp *lp) {
     const double usual = width_of(lp->experiment.bins), now = lp->huber.epsilon;
-    return now > usual ? fmax(now / 2, usual) : 1 / (2 / now + 1);
+    return now > usual ? fmax(now / 2, usual) : 1 / (2 * round(1 / now) + 1);
 }
 
 /* What is subtracted from the bound of a point with so many roundings. */
@@ -119,8 +116,8 @@ static bool is_exhausted(struct dcrf_lp *lp) {
 }
 
 static dcrf_status narrow(struct dcrf_lp *lp, dcrf_error *error) {
-    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON &&
-                   next_width(lp) >= FINEST_EPSILON * (1 - 0x1p-20) && is_exhausted(lp)
+    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && lp->huber.epsilon > FINEST_EPSILON &&
+                   is_exhausted(lp)
                ? begin_at(lp, next_width(lp), error)
                : DCRF_OK;
 }

@@ -23,12 +23,9 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     for (size_t h = 0; h < (from->table ? bins : bins - 1); h++)
         both[h] = from->levels[h];
-    bool is_sign = true;
     for (size_t h = 0; from->table && h < bins; h++)
-        for (size_t k = 0; k < bins; k++) {
+        for (size_t k = 0; k < bins; k++)
             both[row + h * row + k] = from->table[h * bins + k];
-            is_sign &= k <= h || from->table[h * bins + k] == 1;
-        }
     const size_t floats = row + (from->table ? bins * row : 0);
     dcrf_status status = device_array(device, &levels->levels, floats, WHAT, error);
     if (status == DCRF_OK)
@@ -41,7 +38,7 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
     levels->bins = bins;
     levels->row = row;
     levels->table = from->table ? levels->levels + row : nullptr;
-    levels->is_sign = is_sign;
+    levels->is_sign = dcrf_levels_have_sign(from);
     return DCRF_OK;
 }
 
