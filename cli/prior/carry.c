@@ -100,24 +100,32 @@ static void carry(const carrying *c, size_t from, size_t to, const motion_step *
     }
 }
 
-/* Frames with a map first, then those next to them, and so on. */
+/* To a frame from its neighbour on the side of the nearest map; none if it has its own. */
+static bool carry_to(const carrying *c, size_t frame, size_t nearest) {
+    const bool moves = frame != nearest && c->video->colours;
+    const size_t from = nearest > frame ? frame + 1 : frame - 1;
+    if (moves && !motion_find(c->video, frame, from, c->steps))
+        return false;
+    if (frame != nearest)
+        carry(c, from, frame, moves ? c->steps : NULL);
+    return !c->workspace || refine(c, frame);
+}
+
+/* Backwards from each map and then onwards from it, so that the neighbour is always done. */
 static bool carry_all(const carrying *c, const bool *given) {
     const size_t frames = c->video->depth;
-    for (size_t distance = 0; distance < frames; distance++)
-        for (size_t frame = 0; frame < frames; frame++) {
-            const size_t first = nearest_map(given, frames, frame);
-            if (first == frames || (first > frame ? first - frame : frame - first) != distance)
-                continue;
-            const size_t from = first > frame ? frame + 1 : frame - 1;
-            const bool moves = distance > 0 && c->video->colours;
-            if (moves && !motion_find(c->video, frame, from, c->steps))
-                return false;
-            if (distance > 0)
-                carry(c, from, frame, moves ? c->steps : NULL);
-            if (c->workspace && !refine(c, frame))
-                return false;
-        }
-    return true;
+    bool done = true;
+    for (size_t map = 0; map < frames; map++) {
+        if (!given[map])
+            continue;
+        for (size_t frame = map + 1;
+             done && frame-- > 0 && nearest_map(given, frames, frame) == map;)
+            done = carry_to(c, frame, map);
+        for (size_t frame = map + 1;
+             done && frame < frames && nearest_map(given, frames, frame) == map; frame++)
+            done = carry_to(c, frame, map);
+    }
+    return done;
 }
 
 /* What was carried is the map of a frame that had none. */
