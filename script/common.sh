@@ -44,6 +44,34 @@ attempt_all() {
     rm -r "$results"
 }
 
+# side_by_side FUNCTION...: two at a time, each in a shell of its own; what they report is shown in their order. One that stops
+# half way has failed.
+side_by_side() {
+    reports=$(mktemp -d)
+    number=0
+    for function; do
+        number=$((number + 1))
+        ( # no `||` behind it, or the first error would not end it
+            failures=0
+            "$function"
+            finish
+            : >"$reports/$number.passed"
+        ) >"$reports/$number" 2>&1 </dev/null &
+        [ $((number % 2)) -eq 1 ] || wait
+    done
+    wait
+    number=0
+    for function; do
+        number=$((number + 1))
+        cat "$reports/$number"
+        if [ ! -f "$reports/$number.passed" ]; then
+            failures=$((failures + 1))
+            grep -aq '^not ok - ' "$reports/$number" || not_ok "$function stopped"
+        fi
+    done
+    rm -r "$reports"
+}
+
 # shown COMMAND...: a command that takes a while. On a terminal its last line stands where the one before stood; a log
 # gets a line for each quarter of ninja's count, and what matters besides. Where it fails, all that it said.
 shown() {
@@ -132,6 +160,12 @@ configure_sanitized() {
     shift 2
     configure "$sanitized_build" -Dbuildtype=debugoptimized -Db_sanitize="$sanitizers" -Db_lundef=false \
         -Dc_args=-fno-sanitize-recover=all -Dbench=disabled -Dcuda=disabled "$@"
+}
+
+# build_tests DIRECTORY OPTION...: what the tests need that `meson test OPTION...` runs.
+build_tests() {
+    ninja -C "$1" build.ninja && # after other options, so that the tests are those of the options
+        needed=$(script/test-targets "$@") && ninja -C "$1" $needed
 }
 
 # run_unit_tests DIRECTORY NAME OPTION...: the tests of a build, one result each. What turns in a circle is ended after ten

@@ -8,18 +8,6 @@
 
 #include <dcrf/experimental.h>
 
-/* Sanitizers make tests about ten times slower; test sizes depend on this. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 size_t grid_variables(const dcrf_grid *grid);
 
 /* exp(-|f_a - f_b|^2 / 2), without the normalization. Channels must be interleaved floats or bytes.

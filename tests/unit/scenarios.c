@@ -2,6 +2,8 @@
 
 #include "dense.h"
 
+#include "core/error.h"
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "model/kernel.h"
 
@@ -25,12 +27,11 @@ static dcrf_kernel bilateral_kernel(void) {
 }
 
 static dcrf_status make_workspace(dcrf_error *error) {
-    dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     const dcrf_status status = dcrf_workspace_new(&workspace, 3, error);
     /* A failure leaves the handle NULL. */
     if ((status < 0) != (workspace == NULL))
         return DCRF_ERROR_ARGUMENT;
-    dcrf_workspace_free(&workspace);
     return status;
 }
 
@@ -55,28 +56,17 @@ static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind ki
     const dcrf_levels sign = {.count = 4, .levels = thresholds};
     const dcrf_levels interpolated = {.count = 2, .levels = nodes, .table = table};
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
-    dcrf_workspace *workspace = NULL;
-    dcrf_operator *op = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_operator_free) dcrf_operator *op = NULL;
     for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
         in[i] = (float)(i % 7) / 7;
-    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_new(&op, &grid, kernel, kind, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES,
-                                     error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_ordered(op, workspace, &interpolated, in, out, CHANNELS, DCRF_LANES,
-                                       error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_ordered(op, workspace, &sign, in, out, CHANNELS, DCRF_LANES, error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_diagonal(op, workspace, out, error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_row_sums(op, workspace, out, error);
-    dcrf_operator_free(&op);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    TRY(dcrf_operator_new(&op, &grid, kernel, kind, workspace, error));
+    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES, error));
+    TRY(dcrf_operator_ordered(op, workspace, &interpolated, in, out, CHANNELS, DCRF_LANES, error));
+    TRY(dcrf_operator_ordered(op, workspace, &sign, in, out, CHANNELS, DCRF_LANES, error));
+    TRY(dcrf_operator_diagonal(op, workspace, out, error));
+    return dcrf_operator_row_sums(op, workspace, out, error);
 }
 
 static dcrf_status use_exact(dcrf_error *error) {
@@ -113,52 +103,34 @@ static dcrf_status build_model(dcrf_model *model, dcrf_error *error) {
     const dcrf_view map = dcrf_view_interleaved(regions, DCRF_U8, grid, 1);
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, grid, 3);
     const dcrf_kernel spatial = dcrf_kernel_spatial(1.5, 1), bilateral = bilateral_kernel();
-    dcrf_status status = dcrf_model_set_unary(model, &energies, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_add_kernel(model, &spatial, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_add_kernel(model, &bilateral, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_POTTS, NULL, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_cliques(model, 2, offsets, members, costs, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_clique_map(model, &map, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_clique_costs(model, &image, 20, 100, error);
-    return status;
+    TRY(dcrf_model_set_unary(model, &energies, error));
+    TRY(dcrf_model_add_kernel(model, &spatial, error));
+    TRY(dcrf_model_add_kernel(model, &bilateral, error));
+    TRY(dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error));
+    TRY(dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_POTTS, NULL, error));
+    TRY(dcrf_model_set_cliques(model, 2, offsets, members, costs, error));
+    TRY(dcrf_model_set_clique_map(model, &map, 1, error));
+    return dcrf_model_set_clique_costs(model, &image, 20, 100, error);
 }
 
 static dcrf_status use_model(dcrf_error *error) {
     static float y[WIDTH * HEIGHT * DCRF_LANES];
     static const uint16_t labels[WIDTH * HEIGHT];
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
-    dcrf_model *model = NULL;
-    dcrf_workspace *workspace = NULL;
-    dcrf_plan *plan = NULL;
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
     dcrf_energy energy;
     double of_kernel[2];
     for (size_t a = 0; a < WIDTH * HEIGHT; a++)
         y[a * DCRF_LANES + a % LABELS] = 1;
-    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
-    if (status == DCRF_OK)
-        status = build_model(model, error);
-    if (status == DCRF_OK)
-        status = dcrf_workspace_new(&workspace, 2, error);
-    if (status == DCRF_OK)
-        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
-    dcrf_plan_free(&plan);
-    dcrf_workspace_free(&workspace);
-    dcrf_model_free(&model);
-    return status;
+    TRY(dcrf_model_new(&model, &grid, LABELS, error));
+    TRY(build_model(model, error));
+    TRY(dcrf_workspace_new(&workspace, 2, error));
+    TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, error));
+    TRY(dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error));
+    return dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
 }
 
 /* ---- solvers -------------------------------------------------------------------------------- */
@@ -184,7 +156,7 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
 
 static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_workspace *workspace,
                          dcrf_error *error) {
-    dcrf_proof *proof;
+    DCRF_AT_END(dcrf_proof_free) dcrf_proof *proof = NULL;
     dcrf_proof_settings settings;
     dcrf_proof_settings_defaults(&settings);
     settings.certificate = 1;
@@ -196,7 +168,6 @@ static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_work
         const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
         status = dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, &found, error);
     }
-    dcrf_proof_free(&proof);
     return status;
 }
 
@@ -206,38 +177,27 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, c
     static const float values[] = {0.25f, 1, 1, 0}; /* not a multiple of Potts */
     static const size_t none;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
-    dcrf_model *model = NULL;
-    dcrf_workspace *workspace = NULL;
-    dcrf_plan *plan = NULL;
-    dcrf_solver *solver = NULL;
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *solver = NULL;
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, method);
     settings.rounding_draws = 1;
     settings.trace = 1;
-    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
-    if (status == DCRF_OK)
-        status = build_model(model, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_compatibility(model, 1, compatibility, values, error);
-    if (status == DCRF_OK && strcmp(device, "cpu") != 0)
-        status = dcrf_model_set_cliques(model, 0, &none, NULL, NULL, error);
-    if (status == DCRF_OK)
-        status = dcrf_workspace_new(&workspace, 2, error);
-    if (status == DCRF_OK)
-        status = dcrf_workspace_set_device(workspace, device, error);
-    if (status == DCRF_OK)
-        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_new(&solver, plan, workspace, &settings, error);
-    if (status == DCRF_OK)
-        status = run_solver(solver, error);
-    if (status == DCRF_OK && method == DCRF_METHOD_LP)
-        status = prove(solver, model, workspace, error);
-    dcrf_solver_free(&solver);
-    dcrf_plan_free(&plan);
-    dcrf_workspace_free(&workspace);
-    dcrf_model_free(&model);
-    return status;
+    TRY(dcrf_model_new(&model, &grid, LABELS, error));
+    TRY(build_model(model, error));
+    TRY(dcrf_model_set_compatibility(model, 1, compatibility, values, error));
+    if (strcmp(device, "cpu") != 0)
+        TRY(dcrf_model_set_cliques(model, 0, &none, NULL, NULL, error));
+    TRY(dcrf_workspace_new(&workspace, 2, error));
+    TRY(dcrf_workspace_set_device(workspace, device, error));
+    TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_solver_new(&solver, plan, workspace, &settings, error));
+    TRY(run_solver(solver, error));
+    if (method == DCRF_METHOD_LP)
+        TRY(prove(solver, model, workspace, error));
+    return DCRF_OK;
 }
 
 static dcrf_status solve_mean_field(dcrf_error *error) {
@@ -266,8 +226,8 @@ static dcrf_status use_arrays(const char *device, dcrf_error *error) {
     static uint16_t labels[WIDTH * HEIGHT];
     static const float logits[WIDTH * HEIGHT * LABELS] = {1, -1, 2};
     const dcrf_kernel kernels[] = {bilateral_kernel()};
-    dcrf_workspace *workspace = NULL;
-    dcrf_device_memory *memory = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_device_memory_free) dcrf_device_memory *memory = NULL;
     dcrf_arrays arrays;
     dcrf_arrays_defaults(&arrays);
     arrays.grid = dcrf_grid_2d(WIDTH, HEIGHT);
@@ -287,8 +247,6 @@ static dcrf_status use_arrays(const char *device, dcrf_error *error) {
         arrays.marginals.data = dcrf_device_memory_data(memory);
     if (status == DCRF_OK)
         status = dcrf_mean_field_arrays(workspace, &arrays, error);
-    dcrf_device_memory_free(&memory);
-    dcrf_workspace_free(&workspace);
     return status;
 }
 
@@ -312,12 +270,9 @@ static dcrf_status model_of_tile(void *user, const dcrf_tile *tile, dcrf_model *
     const dcrf_grid grid = dcrf_tiling_window(user, tile);
     const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
     const dcrf_kernel kernel = bilateral_kernel();
-    dcrf_status status = dcrf_model_new(model, &grid, LABELS, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_unary(*model, &view, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_add_kernel(*model, &kernel, error);
-    return status;
+    TRY(dcrf_model_new(model, &grid, LABELS, error));
+    TRY(dcrf_model_set_unary(*model, &view, error));
+    return dcrf_model_add_kernel(*model, &kernel, error);
 }
 
 static dcrf_status look_at_tile(void *user, const dcrf_tile_result *result, dcrf_error *error) {
@@ -362,13 +317,10 @@ static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *er
     settings.method = method;
     settings.min_region_px = 4;
     settings.region_size_px = 2; /* several regions, so that some are joined */
-    dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     size_t count;
-    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
 }
 
 static dcrf_status use_mean_shift(dcrf_error *error) {
@@ -388,13 +340,10 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
     settings.method = DCRF_SUPERPIXEL_SLIC;
     settings.min_region_px = 4;
     settings.region_size_px = 2;
-    dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     size_t count;
-    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
 }
 
 /* ---- the compatible mean field -------------------------------------------------------------- */
@@ -412,8 +361,8 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
     static const float features[WIDTH * HEIGHT * MANY_FEATURES];
     const dcrf_kernel many =
         dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &grid, MANY_FEATURES), 1);
-    dcrf_workspace *workspace = NULL;
-    dcrf_densecrf *crf = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_densecrf_free) dcrf_densecrf *crf = NULL;
     double divergence;
     dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
     if (status == DCRF_OK)
@@ -440,8 +389,6 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
         if (status == DCRF_OK)
             status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
     }
-    dcrf_densecrf_free(&crf);
-    dcrf_workspace_free(&workspace);
     return status;
 }
 
@@ -453,21 +400,15 @@ static dcrf_status use_densecrf_threads(dcrf_error *error) {
     const dcrf_view image = dcrf_view_interleaved(picture, DCRF_U8, &grid, 3);
     const dcrf_kernel kernel = dcrf_kernel_bilateral(20, 10, image, 1);
     const float weight = 1;
-    dcrf_workspace *workspace = NULL;
-    dcrf_densecrf *crf = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_densecrf_free) dcrf_densecrf *crf = NULL;
     for (size_t i = 0; i < sizeof picture; i++)
         picture[i] = (unsigned char)(i * 7 % 96);
-    dcrf_status status = dcrf_workspace_new(&workspace, 3, error);
-    if (status == DCRF_OK)
-        status = dcrf_densecrf_new(&crf, &grid, LABELS, error);
-    if (status == DCRF_OK)
-        status = dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
-                                          DCRF_COMPATIBILITY_POTTS, &weight, error);
-    if (status == DCRF_OK)
-        status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
-    dcrf_densecrf_free(&crf);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 3, error));
+    TRY(dcrf_densecrf_new(&crf, &grid, LABELS, error));
+    TRY(dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
+                                 DCRF_COMPATIBILITY_POTTS, &weight, error));
+    return dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
 }
 
 static dcrf_status use_densecrf_here(dcrf_error *error) {
@@ -500,10 +441,10 @@ static dcrf_status use_gradient(dcrf_error *error) {
     const dcrf_kernel kernels[2] = {dcrf_kernel_spatial(2, 1), bilateral_kernel()};
     dcrf_derivatives wanted = {
         .weight = weight, .sigma = sigma, .compatibility = compatibility, .features = features_of};
-    dcrf_model *model = NULL;
-    dcrf_workspace *workspace = NULL;
-    dcrf_plan *plan = NULL;
-    dcrf_unrolled *unrolled = NULL;
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
+    DCRF_AT_END(dcrf_unrolled_free) dcrf_unrolled *unrolled = NULL;
     double energy;
     dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
     for (size_t m = 0; m < 2 && status == DCRF_OK; m++)
@@ -521,10 +462,6 @@ static dcrf_status use_gradient(dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_NARROW_LANES, &energy, NULL,
                                         &wanted, error);
-    dcrf_unrolled_free(&unrolled);
-    dcrf_plan_free(&plan);
-    dcrf_workspace_free(&workspace);
-    dcrf_model_free(&model);
     return status;
 }
 
@@ -533,8 +470,8 @@ static dcrf_status measure_strength(dcrf_error *error) {
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
     dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
     const size_t count = dcrf_default_kernels(&image, kernels);
-    dcrf_model *model = NULL;
-    dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     dcrf_measured_strength measured;
     dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
     for (size_t k = 0; k < count && status >= 0; k++)
@@ -548,8 +485,6 @@ static dcrf_status measure_strength(dcrf_error *error) {
         dcrf_changes changes;
         status = dcrf_changes_of(model, labels, &measured, NULL, NULL, &changes, error);
     }
-    dcrf_workspace_free(&workspace);
-    dcrf_model_free(&model);
     return status;
 }
 
@@ -558,21 +493,15 @@ static dcrf_status use_scribbles(dcrf_error *error) {
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
     uint8_t strokes[WIDTH * HEIGHT];
     const dcrf_view stroke_view = dcrf_view_interleaved(strokes, DCRF_U8, &grid, 1);
-    dcrf_workspace *workspace = NULL;
-    dcrf_scribbles *scribbles = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_scribbles_free) dcrf_scribbles *scribbles = NULL;
     memset(strokes, 255, sizeof strokes);
     strokes[0] = 0;
     strokes[WIDTH * HEIGHT - 1] = 1;
-    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_scribbles_new(&scribbles, &grid, &image, LABELS, NULL, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_scribbles_set_strokes(scribbles, &stroke_view, error);
-    if (status == DCRF_OK)
-        status = dcrf_scribbles_update(scribbles, error);
-    dcrf_scribbles_free(&scribbles);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    TRY(dcrf_scribbles_new(&scribbles, &grid, &image, LABELS, NULL, workspace, error));
+    TRY(dcrf_scribbles_set_strokes(scribbles, &stroke_view, error));
+    return dcrf_scribbles_update(scribbles, error);
 }
 
 static dcrf_status use_mask(dcrf_error *error) {
@@ -582,17 +511,13 @@ static dcrf_status use_mask(dcrf_error *error) {
     static uint16_t labelling[WIDTH * HEIGHT];
     static float energies[WIDTH * HEIGHT * LABELS];
     const dcrf_view map_view = dcrf_view_interleaved(map, DCRF_U8, &grid, 1);
-    dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     dcrf_mask_moves moves;
     memset(map, 1, sizeof map / 2);
-    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
-    if (status == DCRF_OK)
-        status = dcrf_mask_energies(&grid, &image, &map_view, LABELS, NULL, NULL, workspace,
-                                    energies, NULL, error);
-    if (status == DCRF_OK)
-        status = dcrf_mask_compare(&grid, &map_view, labelling, workspace, &moves, error);
-    dcrf_workspace_free(&workspace);
-    return status;
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    TRY(dcrf_mask_energies(&grid, &image, &map_view, LABELS, NULL, NULL, workspace, energies, NULL,
+                           error));
+    return dcrf_mask_compare(&grid, &map_view, labelling, workspace, &moves, error);
 }
 
 /* ---- distances between labels --------------------------------------------------------------- */
@@ -603,22 +528,15 @@ static dcrf_status use_distances(dcrf_error *error) {
     const size_t ends[] = {0, 3, 1, 3, 2, 3};
     const double lengths[] = {1, 2, 3};
     const float matrix[] = {0, 1, 3, 1, 0, 1, 3, 1, 0};
-    dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
     size_t count;
     double left_out;
-    dcrf_status status = dcrf_model_new(&model, &grid, 3, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_add_kernel(model, &kernel, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_linear(model, 0, 1.5, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_tree(model, 0, 3, ends, lengths, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_count_cuts(model, 0, &count, &left_out, error);
-    dcrf_model_free(&model);
-    return status;
+    TRY(dcrf_model_new(&model, &grid, 3, error));
+    TRY(dcrf_model_add_kernel(model, &kernel, error));
+    TRY(dcrf_model_set_linear(model, 0, 1.5, error));
+    TRY(dcrf_model_set_tree(model, 0, 3, ends, lengths, error));
+    TRY(dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error));
+    return dcrf_model_count_cuts(model, 0, &count, &left_out, error);
 }
 
 const struct named_scenario scenarios[] = {

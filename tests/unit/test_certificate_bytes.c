@@ -113,16 +113,16 @@ static size_t draw_planes(dcrf_rng *rng, uint16_t *plane, size_t labels) {
     return count;
 }
 
-static void draw_point(dcrf_rng *rng, struct dcrf_certificate_point *point, size_t size,
-                       size_t labels) {
+static void draw_point(dcrf_rng *rng, struct dcrf_owned *owned,
+                       struct dcrf_certificate_point *point, size_t size, size_t labels) {
     const uint32_t nodes[] = {0, 2, 14, DCRF_MAX_BINS};
     point->weight = dcrf_rng_uniform(rng);
     point->epsilon = below(rng, 4) ? dcrf_rng_uniform(rng) + 1e-9 : 1;
     point->nodes = nodes[below(rng, 4)];
     point->levels = below(rng, 4) ? (uint32_t)(1 + below(rng, 500)) : DCRF_MOST_LEVELS;
-    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    point->plane = dcrf_own_zero(owned, labels, sizeof *point->plane);
     point->plane_count = draw_planes(rng, point->plane, labels);
-    point->values = dcrf_allocate_zero(point->plane_count, size * sizeof *point->values);
+    point->values = dcrf_own_zero(owned, point->plane_count, size * sizeof *point->values);
     for (size_t k = 0, before = 0; k < point->plane_count * size; k++)
         point->values[k] = (uint32_t)(before = draw_number(rng, before, point->levels));
 }
@@ -134,12 +134,12 @@ static void draw_mixture(dcrf_rng *rng, const struct dcrf_certificate_content *c
     for (size_t a = 0; a < n; a++)
         mixture->size += content->round[a] == 0 || content->round[a] > after;
     mixture->point_count = 1 + below(rng, 3);
-    mixture->points = dcrf_allocate_zero(mixture->point_count, sizeof *mixture->points);
+    mixture->points = dcrf_own_zero(&mixture->owned, mixture->point_count, sizeof *mixture->points);
     for (size_t k = 0; k < mixture->point_count; k++)
-        draw_point(rng, &mixture->points[k], mixture->size, labels);
+        draw_point(rng, &mixture->owned, &mixture->points[k], mixture->size, labels);
     if (after > 0 || content->identity.clique_count == 0)
         return;
-    mixture->shares = dcrf_allocate_zero(labels, n * sizeof *mixture->shares);
+    mixture->shares = dcrf_own_zero(&mixture->owned, labels, n * sizeof *mixture->shares);
     for (size_t k = 0, before = 0; k < labels * n; k++)
         mixture->shares[k] = (uint32_t)(before = draw_number(rng, before, DCRF_MOST_LEVELS));
 }
@@ -168,12 +168,12 @@ static struct dcrf_certificate_content draw_content(uint64_t seed) {
         for (size_t i = 0; i < kernel->dimension; i++)
             kernel->factor[i] = dcrf_rng_uniform(&rng);
     }
-    c.epsilon = dcrf_allocate_zero(c.rounds, sizeof *c.epsilon);
-    c.labels = dcrf_allocate_zero(n, sizeof *c.labels);
-    c.round = dcrf_allocate_zero(n, sizeof *c.round);
-    c.plane = dcrf_allocate_zero(labels, sizeof *c.plane);
+    c.epsilon = dcrf_own_zero(&c.owned, c.rounds, sizeof *c.epsilon);
+    c.labels = dcrf_own_zero(&c.owned, n, sizeof *c.labels);
+    c.round = dcrf_own_zero(&c.owned, n, sizeof *c.round);
+    c.plane = dcrf_own_zero(&c.owned, labels, sizeof *c.plane);
     c.plane_count = draw_planes(&rng, c.plane, labels);
-    c.values = dcrf_allocate_zero(n, c.plane_count);
+    c.values = dcrf_own_zero(&c.owned, n, c.plane_count);
     for (size_t r = 0; r < c.rounds; r++)
         c.epsilon[r] = r == 0 ? 1 : dcrf_rng_uniform(&rng) + 1e-9;
     for (size_t a = 0, label = 0; a < n; a++) {
@@ -183,7 +183,7 @@ static struct dcrf_certificate_content draw_content(uint64_t seed) {
     }
     for (size_t k = 0, before = 0; k < n * c.plane_count; k++)
         c.values[k] = (uint8_t)(before = draw_number(&rng, before, DCRF_VALUE_MOST));
-    c.mixtures = dcrf_allocate_zero(c.mixture_count, sizeof *c.mixtures);
+    c.mixtures = dcrf_own_zero(&c.owned, c.mixture_count, sizeof *c.mixtures);
     for (size_t k = 0; k < c.mixture_count; k++)
         draw_mixture(&rng, &c, k == 0 ? 0 : c.rounds, &c.mixtures[k]);
     return c;
@@ -304,11 +304,11 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
                                          .mixture_count = mixtures};
     uint8_t *bytes;
     size_t count;
-    c.epsilon = dcrf_allocate_zero(rounds, sizeof *c.epsilon);
-    c.labels = dcrf_allocate_zero(n, sizeof *c.labels);
-    c.round = dcrf_allocate_zero(n, sizeof *c.round);
-    c.plane = dcrf_allocate_zero(1, sizeof *c.plane);
-    c.mixtures = dcrf_allocate_zero(mixtures, sizeof *c.mixtures);
+    c.epsilon = dcrf_own_zero(&c.owned, rounds, sizeof *c.epsilon);
+    c.labels = dcrf_own_zero(&c.owned, n, sizeof *c.labels);
+    c.round = dcrf_own_zero(&c.owned, n, sizeof *c.round);
+    c.plane = dcrf_own_zero(&c.owned, 1, sizeof *c.plane);
+    c.mixtures = dcrf_own_zero(&c.owned, mixtures, sizeof *c.mixtures);
     for (size_t r = 0; r < rounds; r++)
         c.epsilon[r] = 0.25;
     for (size_t a = 0; a < n; a++)
@@ -317,11 +317,11 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
         struct dcrf_certificate_mixture *mixture = &c.mixtures[k];
         mixture->size = n;
         mixture->point_count = points;
-        mixture->points = dcrf_allocate_zero(points, sizeof *mixture->points);
+        mixture->points = dcrf_own_zero(&mixture->owned, points, sizeof *mixture->points);
         for (size_t p = 0; p < points; p++) {
             mixture->points[p].epsilon = 0.25;
             mixture->points[p].levels = 1;
-            mixture->points[p].plane = dcrf_allocate_zero(1, sizeof *c.plane);
+            mixture->points[p].plane = dcrf_own_zero(&mixture->owned, 1, sizeof *c.plane);
         }
     }
     assert_int_equal(dcrf_certificate_encode(&c, &bytes, &count, NULL), DCRF_OK);

@@ -1,0 +1,161 @@
+/* Certificates that need not be true: sums of small numbers, forbidden labels, and a check that is
+ * stopped. */
+#include "unit.h"
+
+#include "core/memory.h"
+#include "core/workspace.h"
+#include "verify/certificate.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+
+#define CROWD 302
+
+/* A model and a certificate for it that need not be true. */
+struct claim {
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    struct dcrf_certificate_content content;
+    uint16_t labels[CROWD], round[CROWD], plane[2];
+    double epsilon[CROWD];
+};
+
+static void new_claim(struct claim *claim, size_t n, const double *unary, const double *feature) {
+    const dcrf_grid grid = dcrf_grid_1d(n);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F64, &grid, 2);
+    dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), 1);
+    *claim = (struct claim){0};
+    assert_int_equal(dcrf_workspace_new(&claim->workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&claim->model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(claim->model, &energies, NULL), DCRF_OK);
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    assert_int_equal(dcrf_model_add_kernel(claim->model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, true,
+                                            claim->workspace, NULL),
+                     DCRF_OK);
+    claim->content.labels = claim->labels;
+    claim->content.round = claim->round;
+    claim->content.plane = claim->plane;
+    claim->content.epsilon = claim->epsilon;
+}
+
+static dcrf_status check_claim(const struct claim *claim, dcrf_verification *found,
+                               dcrf_error *error) {
+    uint8_t *bytes;
+    size_t size;
+    assert_int_equal(dcrf_certificate_encode(&claim->content, &bytes, &size, NULL), DCRF_OK);
+    const dcrf_status status = dcrf_verify_certificate(bytes, size, claim->model, claim->workspace,
+                                                       NULL, NULL, found, error);
+    dcrf_release(bytes);
+    return status;
+}
+
+static void free_claim(struct claim *claim) {
+    dcrf_identity_clear(&claim->content.identity);
+    dcrf_model_free(&claim->model);
+    dcrf_workspace_free(&claim->workspace);
+}
+
+/* Variable 0 costs 1.5 * 2^20 with either label. The last one pulls it to label 1 by 100 units in
+ * the last place, 300 others to label 0 by 0.45 of one each: 135 in all, which would be lost
+ * entirely if each were subtracted by itself. */
+static void many_small_rounds_count(void **state) {
+    (void)state;
+    double unary[2 * CROWD], feature[CROWD];
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error = {0};
+    unary[0] = unary[1] = 0x1.8p20;
+    feature[0] = 0;
+    for (size_t a = 1; a < CROWD; a++) {
+        const bool is_last = a + 1 == CROWD;
+        unary[2 * a] = is_last ? 10000 : 0;
+        unary[2 * a + 1] = is_last ? 0 : 10000;
+        feature[a] = (is_last ? -1 : 1) * sqrt(-2 * log((is_last ? 50 : 0.225) * 0x1p-32));
+    }
+    new_claim(&claim, CROWD, unary, feature);
+    claim.content.rounds = CROWD;
+    for (size_t a = 0; a < CROWD; a++) {
+        claim.round[a] = (uint16_t)(a == 0 ? CROWD : a);
+        claim.labels[a] = a == 0 || a + 1 == CROWD;
+        claim.epsilon[a] = 0.25;
+    }
+    claim.content.energy = 0x1.8p20 + 1;
+    claim.content.lower_bound = 0;
+    assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error, check_claim(&claim, &found, &error));
+    /* The true claim passes. */
+    claim.labels[0] = 0;
+    claim.content.proven = CROWD;
+    if (check_claim(&claim, &found, &error) < 0)
+        fail_msg("%s", error.message);
+    free_claim(&claim);
+}
+
+/* The cost of a forbidden label must not loosen the check for the others. */
+static void forbidden_labels_cost_nothing(void **state) {
+    (void)state;
+    const double unary[] = {0, 1e20, 1, 1e20}, feature[] = {0, 1};
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error = {0};
+    new_claim(&claim, 2, unary, feature);
+    claim.content.energy = 1;
+    claim.content.rounds = 1;
+    claim.round[0] = claim.round[1] = 1;
+    claim.epsilon[0] = 0.25;
+    claim.content.proven = 2;
+    claim.content.lower_bound = 1 - 1e-9;
+    if (check_claim(&claim, &found, &error) < 0)
+        fail_msg("%s", error.message);
+    const double false_bounds[] = {1 + 1e-9, 3.5e5, INFINITY, NAN, -INFINITY};
+    for (size_t k = 0; k < sizeof false_bounds / sizeof *false_bounds; k++) {
+        claim.content.lower_bound = false_bounds[k];
+        assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
+                     check_claim(&claim, &found, &error));
+    }
+    claim.content.lower_bound = 0;
+    const double false_energies[] = {0.999, 1.001, NAN, INFINITY};
+    for (size_t k = 0; k < sizeof false_energies / sizeof *false_energies; k++) {
+        claim.content.energy = false_energies[k];
+        assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
+                     check_claim(&claim, &found, &error));
+    }
+    free_claim(&claim);
+}
+
+static int yes(void *user) {
+    ++*(size_t *)user;
+    return 1;
+}
+
+static void checks_can_be_stopped(void **state) {
+    (void)state;
+    const double unary[] = {0, 1, 1, 0}, feature[] = {0, 1};
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error;
+    size_t asked = 0;
+    new_claim(&claim, 2, unary, feature);
+    dcrf_workspace_ask_always(claim.workspace);
+    dcrf_workspace_set_limit(claim.workspace, 0, yes, &asked);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
+    assert_true(asked > 0);
+    dcrf_workspace_set_limit(claim.workspace, 1e-9, NULL, NULL);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
+    dcrf_workspace_set_limit(claim.workspace, 0, NULL, NULL);
+    /* Rounds that decide nothing are refused. */
+    claim.content.rounds = 3;
+    claim.epsilon[0] = claim.epsilon[1] = claim.epsilon[2] = 0.25;
+    assert_fails(DCRF_ERROR_ARGUMENT, "empty", error, check_claim(&claim, &found, &error));
+    free_claim(&claim);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_small_rounds_count),
+        cmocka_unit_test(forbidden_labels_cost_nothing),
+        cmocka_unit_test(checks_can_be_stopped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
