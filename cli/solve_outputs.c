@@ -133,7 +133,7 @@ _Static_assert(LABELS_INDEXED == 0 && LABELS_GREY == 1, "indexed|grey");
 /* A label map with a palette keeps its colours. */
 static void take_colours_of_map(const built_model *built, palette *colours) {
     const size_t count = built->unary.palette_count;
-    const bool is_mask = built->unary.is_mask || built->unary.is_soft;
+    const bool is_mask = built->unary.map_kind != DCRF_MASK_LABELS;
     if (is_mask && count == PALETTE_COLOURS) {
         memcpy(colours->rgb[0], built->unary.palette[0], sizeof colours->rgb[0]);
         memcpy(colours->rgb[1], built->unary.palette[PALETTE_COLOURS - 1], sizeof colours->rgb[1]);

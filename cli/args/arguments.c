@@ -106,25 +106,40 @@ static bool take_option(parsing *p, const char *argument) {
     return true;
 }
 
-/* The option that an extra file was probably meant for; NULL: unknown. */
+/* The option that a file was probably meant for; NULL: unknown. */
 static const char *option_for_file(const parsing *p, const char *file) {
+    static const struct {
+        const char *ending, *option;
+    } usual[] = {
+        {".npy", "unary"}, {".npz", "unary"}, {".png", "labels-prior"}, {".cert", "certificate"}};
     const option_group *group;
     const char *ending = strrchr(file, '.');
-    const char *option = !ending                                                      ? NULL
-                         : strcmp(ending, ".npy") == 0 || strcmp(ending, ".npz") == 0 ? "unary"
-                         : strcmp(ending, ".png") == 0 ? "labels-prior"
-                                                       : NULL;
-    return option && find_option(p->set, option, strlen(option), 0, &group) ? option : NULL;
+    for (size_t k = 0; ending && k < sizeof usual / sizeof *usual; k++)
+        if (strcmp(ending, usual[k].ending) == 0 &&
+            find_option(p->set, usual[k].option, strlen(usual[k].option), 0, &group))
+            return usual[k].option;
+    return NULL;
+}
+
+/* With an argument too many: it, or a certificate before it, which is no picture. */
+static const char *misplaced(const parsing *p, const char *argument) {
+    for (size_t k = 0; k < p->given_count; k++) {
+        const char *ending = p->given[k].group ? NULL : strrchr(p->given[k].text, '.');
+        if (ending && strcmp(ending, ".cert") == 0)
+            return p->given[k].text;
+    }
+    return argument;
 }
 
 static bool take_operand(parsing *p, const char *argument) {
-    const char *option = p->next_operand->name ? NULL : option_for_file(p, argument);
-    if (option)
-        return bad_input(p->problem, argument, "unexpected argument; did you mean --%s %s?", option,
-                         argument);
-    if (!p->next_operand->name)
-        return bad_input(p->problem, argument,
-                         "unexpected argument; 'dcrf help %s' shows the usage", p->set->command);
+    if (!p->next_operand->name) {
+        const char *file = misplaced(p, argument), *option = option_for_file(p, file);
+        return option ? bad_input(p->problem, file, "unexpected argument; did you mean --%s %s?",
+                                  option, file)
+                      : bad_input(p->problem, argument,
+                                  "unexpected argument; 'dcrf help %s' shows the usage",
+                                  p->set->command);
+    }
     p->given[p->given_count++] = (option_value){p->next_operand++, NULL, argument};
     return true;
 }

@@ -155,7 +155,7 @@ static bool inspect_map(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const size_t width = inputs->image.width, height = inputs->image.height;
     int32_t *numbers = malloc(width * sizeof *numbers);
-    prior_traits traits = {.is_rounded = inputs->is_map_rounded};
+    prior_traits traits = {.numbers = {.is_rounded = inputs->is_map_rounded}};
     bool done = numbers || out_of_memory(problem, unary->prior_file);
     for (size_t row = 0; done && row < height * inputs->image.depth; row++) {
         const raster_window window = {{0, row % height, row / height}, {width, 1, 1}};

@@ -37,7 +37,6 @@ static raster_window window_at(const cli_image *image, size_t k) {
 typedef struct sheet {
     cli_image image; /* the windows stacked vertically, with gaps; owns its colours */
     float *energies;
-    size_t window_pixels;
     size_t step_pixels; /* from one window to the next */
 } sheet;
 
@@ -55,7 +54,6 @@ static bool sheet_new(const large_inputs *inputs, sheet *s, cli_problem *problem
                            .channels = inputs->colours.channels,
                            .spacing_mm = {1, 1, 1},
                            .frames = inputs->image.frames}, /* time has its own sigma */
-                 .window_pixels = window.size[0] * window.size[1],
                  .step_pixels = window.size[0] * rows};
     const size_t pixels = s->step_pixels * WINDOWS;
     s->image.colours = calloc(pixels, s->image.channels * sizeof *s->image.colours);

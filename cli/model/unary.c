@@ -471,9 +471,9 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
 /* ---- facts for reports ---------------------------------------------------------------------- */
 
 void unary_facts_print(FILE *stream, const unary_facts *facts) {
-    if (facts->is_mask)
+    if (facts->map_kind == DCRF_MASK_HARD)
         fputs("unaries: a mask, 255 is label 1\n", stream);
-    if (facts->is_soft)
+    if (facts->map_kind >= DCRF_MASK_SOFT)
         fputs("unaries: a soft mask of two labels, from 0 (label 0) to 255 (label 1)\n", stream);
     if (facts->is_left_rough)
         fprintf(stream,
@@ -494,8 +494,8 @@ void unary_facts_print(FILE *stream, const unary_facts *facts) {
 }
 
 json_t *unary_facts_to_json(const unary_facts *facts) {
-    if (facts->is_mask || facts->is_soft)
-        return json_pack("{s:s}", "kind", facts->is_mask ? "mask" : "soft mask");
+    if (facts->map_kind != DCRF_MASK_LABELS)
+        return json_pack("{s:s}", "kind", facts->map_kind == DCRF_MASK_HARD ? "mask" : "soft mask");
     if (facts->kind == DCRF_UNARY_AUTO)
         return json_null();
     json_t *size = json_array();

@@ -7,6 +7,7 @@
 #include "io/picture_palette.h"
 #include "model/pixel_array.h"
 
+#include <dcrf/masks.h>
 #include <dcrf/unary.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,11 +44,9 @@ typedef struct unary_facts {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was not an array */
     bool is_recognized;   /* the kind was not given */
     char reason[DCRF_UNARY_REASON_BYTES];
-    bool is_foreground; /* an array of one label, treated as two */
-    bool is_mask;       /* a label map of 0 and 255 */
-    bool is_soft;       /* the same with values in between, as in resized masks */
-    bool is_trimap;     /* a soft mask whose only grey means unknown */
-    bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
+    bool is_foreground;      /* an array of one label, treated as two */
+    dcrf_mask_kind map_kind; /* of a label map */
+    bool is_left_rough;      /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
     uint8_t palette[PICTURE_PALETTE_MAX][3]; /* of a label map that has one */
     size_t palette_count;                    /* 0: no palette */
     bool is_enlarged;

@@ -49,7 +49,7 @@ typedef struct carrying {
 } carrying;
 
 static void take_cheapest(const carrying *c, const float *energies, int32_t *numbers) {
-    const bool is_mask = c->facts->is_mask || c->facts->is_soft;
+    const bool is_mask = c->facts->map_kind != DCRF_MASK_LABELS;
     const size_t labels = c->map->labels;
     for (size_t i = 0; i < c->video->width * c->video->height; i++) {
         size_t best = 0;

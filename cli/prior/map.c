@@ -59,7 +59,7 @@ void prior_energies(const unary_options *options, const unary_facts *facts, cons
 
 static bool settle(const unary_options *options, const cli_image *image, dcrf_workspace *workspace,
                    bool is_rounded, prior_map *map, unary_facts *facts, cli_problem *problem) {
-    prior_traits traits = {.is_rounded = is_rounded};
+    prior_traits traits = {.numbers = {.is_rounded = is_rounded}};
     prior_inspect(options, image, map->numbers, 0, image_pixels(image), &traits);
     return prior_resolve(options, image, &traits, &map->labels, facts, problem) &&
            unary_check_room(image, map->labels, options->prior_file, problem) &&

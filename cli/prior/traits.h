@@ -1,20 +1,14 @@
-/* What a label map contains: labels, a mask of 0 and 255, or a soft mask. */
+/* What a label map contains: labels, a mask of 0 and 255, or a soft mask (dcrf/masks.h). */
 #ifndef DCRF_CLI_PRIOR_TRAITS_H
 #define DCRF_CLI_PRIOR_TRAITS_H
 
 #include "model/unary.h"
 
 #define PRIOR_VOID 255 /* what most label pictures use for unknown */
-#define PRIOR_NUMBERS 256
 
 /* Accumulated piece by piece. */
 typedef struct prior_traits {
-    size_t counts[PRIOR_NUMBERS]; /* histogram of the 8-bit numbers */
-    size_t pixels;
-    size_t changes;   /* pixels strictly between 0 and 255 whose right neighbour has another
-                       * number */
-    bool is_wide;     /* there are numbers outside 0 to 255 */
-    bool is_rounded;  /* the format rounds numbers, so it can only be a mask */
+    dcrf_mask_traits numbers;
     int32_t end;      /* one above the largest label */
     int32_t bad;      /* the first number that is not a label, */
     size_t bad_pixel; /* and its pixel */

@@ -94,6 +94,42 @@ DCRF_API dcrf_status dcrf_mask_compare(const dcrf_grid *grid, const dcrf_view *m
                                        const uint16_t *labelling, dcrf_workspace *workspace,
                                        dcrf_mask_moves *moves, dcrf_error *error);
 
+/* ---- what a map is -------------------------------------------------------------------------- */
+
+/* A number that stands for no pixel. */
+#define DCRF_MASK_MISSING INT32_MIN
+
+/* What the numbers of a map look like; begin with zeros. A mask that was resized, blurred or saved
+ * as JPEG has numbers between 0 and 255, and must not be taken for a map of 250 labels: in a label
+ * map most pixels have the number of their neighbour; across a soft border the numbers change from
+ * pixel to pixel, and there are many of them. */
+typedef struct dcrf_mask_traits {
+    size_t counts[256]; /* of the numbers from 0 to 255 */
+    size_t pixels;
+    size_t changes; /* pixels strictly between 0 and 255 whose right neighbour has another number */
+    int is_wide;    /* there are numbers outside 0 to 255 */
+    int is_rounded; /* set by the caller: the format rounds numbers, so it can only be a mask */
+    unsigned char reserved[64];
+} dcrf_mask_traits;
+
+typedef enum dcrf_mask_kind {
+    DCRF_MASK_LABELS, /* the numbers are labels */
+    DCRF_MASK_HARD,   /* 0 and 255 only */
+    DCRF_MASK_SOFT,   /* with shades between them */
+    DCRF_MASK_TRIMAP, /* with a single grey between them, which means unknown */
+} dcrf_mask_kind;
+
+DCRF_API const char *dcrf_mask_kind_name(dcrf_mask_kind kind);
+DCRF_API int dcrf_mask_kind_from_name(const char *name, dcrf_mask_kind *kind);
+
+/* Add the numbers of some rows. */
+DCRF_API void dcrf_mask_inspect(dcrf_mask_traits *traits, const int32_t *numbers, size_t width,
+                                size_t rows);
+DCRF_API dcrf_mask_kind dcrf_mask_kind_of(const dcrf_mask_traits *traits);
+
+/* The label of a number in a map of this kind: of masks 0, 1, or -1 if unknown; else the number. */
+DCRF_API int32_t dcrf_mask_label(dcrf_mask_kind kind, int32_t number);
+
 #ifdef __cplusplus
 }
 #endif

@@ -19,7 +19,8 @@ from ._gpu import DeviceArray
 from ._many import ProblemError, solve_each, solve_many
 from ._mean_field import MeanFieldResult, mean_field
 from ._mean_field_many import mean_field_batch, mean_field_many
-from ._model import Model, certify, energy, solve, verify
+from ._model import Model
+from ._once import certify, energy, solve, verify
 from ._operator import Operator
 from ._presets import PRESETS
 from ._results import Certificate, Energy, Result, Verification

@@ -8,7 +8,7 @@ import threading
 
 from ._arrays import thread_count
 from ._device import devices_in_turn
-from ._model import solve, solve_until
+from ._once import solve, solve_until
 from ._options import check_options, with_options_of
 
 

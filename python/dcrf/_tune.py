@@ -6,7 +6,7 @@ import numpy as np
 
 from . import _core, metrics
 from ._many import solve_many
-from ._model import solve
+from ._once import solve
 from ._options import check_options, with_options_of
 
 _FIRST_STEP, _LAST_STEP = 2.0, 1.15

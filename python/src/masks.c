@@ -1,4 +1,4 @@
-/* dcrf._core.Model.mask_energies: from a rough label map to energies and kernels. */
+/* dcrf._core.soft_mask, and Model.mask_energies: from a rough label map to energies and kernels. */
 #include "model.h"
 
 /* mask_energies(image, map, confidence or None, energies out): the map is int32 (..., 1), negative
@@ -37,4 +37,27 @@ PyObject *dcrf_py_mask_energies(PyObject *object, PyObject *arguments) {
         return energies ? dcrf_py_raise(&error) : NULL;
     return Py_BuildValue("((dd)(ddd))", info.spatial_sigma, info.spatial_weight,
                          info.bilateral_sigma, info.bilateral_channel_sigma, info.bilateral_weight);
+}
+
+/* soft_mask(numbers, int32, in rows of `width`): if they are a soft mask or a trimap, they become
+ * its labels, -1 where unknown. Returns whether they are. */
+PyObject *dcrf_py_soft_mask(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *array;
+    Py_ssize_t width, rows;
+    Py_buffer buffer = {0};
+    dcrf_mask_traits traits = {0};
+    if (!PyArg_ParseTuple(arguments, "Onn", &array, &width, &rows))
+        return NULL;
+    const size_t count = (size_t)width * (size_t)rows;
+    int32_t *numbers = dcrf_py_contiguous(array, "the mask", 'i', count, 1, &buffer);
+    if (!numbers)
+        return NULL;
+    dcrf_mask_inspect(&traits, numbers, (size_t)width, (size_t)rows);
+    const dcrf_mask_kind kind = dcrf_mask_kind_of(&traits);
+    const int is_soft = kind == DCRF_MASK_SOFT || kind == DCRF_MASK_TRIMAP;
+    for (size_t i = 0; i < count && is_soft; i++)
+        numbers[i] = dcrf_mask_label(kind, numbers[i]);
+    PyBuffer_Release(&buffer);
+    return PyBool_FromLong(is_soft);
 }

@@ -203,6 +203,7 @@ static PyMethodDef functions[] = {
     {"from_dlpack", dcrf_py_from_dlpack, METH_O, NULL},
     {"mean_field", dcrf_py_mean_field, METH_VARARGS, NULL},
     {"to_dlpack", dcrf_py_to_dlpack, METH_VARARGS, NULL},
+    {"soft_mask", dcrf_py_soft_mask, METH_VARARGS, NULL},
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"unary_energies", dcrf_py_unary_energies, METH_VARARGS, NULL},
     {"unary_fits", dcrf_py_unary_fits, METH_VARARGS, NULL},

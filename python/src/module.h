@@ -101,6 +101,7 @@ PyObject *dcrf_py_mean_field(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_soft_mask(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 
 /* What Operator and Lattices are (operator.c). `made` is the end of their init. */

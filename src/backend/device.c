@@ -2,7 +2,7 @@
 #include "backend/device.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/platform.h"
 
 #include <stdatomic.h>
@@ -100,15 +100,13 @@ dcrf_status dcrf_device_count(size_t *count, dcrf_error *error) {
         return dcrf_fail_null(error, "the place for the number of devices");
     *count = 0;
     const struct dcrf_backend *backend;
-    const dcrf_status status = find_backend(&backend, error);
-    return status < 0 ? status : backend->count(count, error);
+    TRY(find_backend(&backend, error));
+    return backend->count(count, error);
 }
 
 static dcrf_status check_index(size_t index, dcrf_error *error) {
     size_t count;
-    const dcrf_status status = dcrf_device_count(&count, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_device_count(&count, error));
     if (index >= count)
         return dcrf_fail(error, DCRF_ERROR_DEVICE, "there is no device cuda:%zu: there are %zu",
                          index, count);
@@ -119,8 +117,8 @@ dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_erro
     if (!info)
         return dcrf_fail_null(error, "the place for what is known of a device");
     *info = (dcrf_device_info){0};
-    const dcrf_status status = check_index(index, error);
-    return status < 0 ? status : atomic_load(&found_backend)->describe(index, info, error);
+    TRY(check_index(index, error));
+    return atomic_load(&found_backend)->describe(index, info, error);
 }
 
 /* ---- the device of a workspace -------------------------------------------------------------- */
@@ -174,16 +172,14 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
     if (!parse_name(name, &index))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "'%.40s' is not a device; devices are cpu, cuda and cuda:N", name);
-    dcrf_status status = check_index(index, error);
-    if (status < 0)
-        return status;
+    TRY(check_index(index, error));
     struct dcrf_device *device = dcrf_allocate_zero(1, sizeof *device);
     if (!device)
         return dcrf_fail_memory(error, "a device");
     device->backend = atomic_load(&found_backend);
     device->index = index;
     snprintf(device->name, sizeof device->name, "cuda:%zu", index);
-    status = device->backend->open(&device->opened, index, error);
+    dcrf_status status = device->backend->open(&device->opened, index, error);
     if (status < 0) {
         dcrf_release(device);
         return status;
@@ -210,12 +206,11 @@ dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error) {
     const struct dcrf_backend *backend;
     size_t index = SIZE_MAX;
     snprintf(name, DCRF_DEVICE_NAME_BYTES, "cpu");
-    dcrf_status status = find_backend(&backend, error);
-    if (status == DCRF_OK)
-        status = backend->arrays->find(data, &index, error);
-    if (status == DCRF_OK && index != SIZE_MAX)
+    TRY(find_backend(&backend, error));
+    TRY(backend->arrays->find(data, &index, error));
+    if (index != SIZE_MAX)
         snprintf(name, DCRF_DEVICE_NAME_BYTES, "cuda:%zu", index);
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status need_device(const dcrf_workspace *workspace, const struct dcrf_device **device,
@@ -231,20 +226,14 @@ dcrf_status dcrf_device_memory_new(dcrf_device_memory **out, dcrf_workspace *wor
     if (!out)
         return dcrf_fail_null(error, "the place for memory on a device");
     *out = NULL;
-    dcrf_status status = need_device(workspace, &device, error);
-    if (status < 0)
-        return status;
-    dcrf_device_memory *memory = dcrf_allocate_zero(1, sizeof *memory);
+    TRY(need_device(workspace, &device, error));
+    DCRF_SCOPED dcrf_device_memory *memory = dcrf_allocate_zero(1, sizeof *memory);
     if (!memory)
         return dcrf_fail_memory(error, "memory on a device");
     memory->backend = device->backend;
-    status = device->backend->arrays->memory_new(&memory->memory, &memory->data, device->opened,
-                                                 bytes, error);
-    if (status < 0) {
-        dcrf_release(memory);
-        return status;
-    }
-    *out = memory;
+    TRY(device->backend->arrays->memory_new(&memory->memory, &memory->data, device->opened, bytes,
+                                            error));
+    *out = DCRF_PASS_ON(memory);
     return DCRF_OK;
 }
 
@@ -265,23 +254,21 @@ dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *fr
     const struct dcrf_device *device;
     if (!to || !from)
         return dcrf_fail_null(error, "one of the arrays of a copy");
-    const dcrf_status status = need_device(workspace, &device, error);
-    return status < 0 ? status
-                      : device->backend->arrays->copy(device->opened, to, from, bytes, error);
+    TRY(need_device(workspace, &device, error));
+    return device->backend->arrays->copy(device->opened, to, from, bytes, error);
 }
 
 dcrf_status dcrf_device_use_stream(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
-    const dcrf_status status = need_device(workspace, &device, error);
-    if (status == DCRF_OK)
-        device->backend->arrays->use_stream(device->opened, stream);
-    return status;
+    TRY(need_device(workspace, &device, error));
+    device->backend->arrays->use_stream(device->opened, stream);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
-    const dcrf_status status = need_device(workspace, &device, error);
-    return status < 0 ? status : device->backend->arrays->wait_for(device->opened, stream, error);
+    TRY(need_device(workspace, &device, error));
+    return device->backend->arrays->wait_for(device->opened, stream, error);
 }
 
 /* ---- operators of rows on a device ---------------------------------------------------------- */

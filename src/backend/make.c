@@ -2,7 +2,7 @@
 
 #include "backend/device.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/coupling.h"
 
 /* The description of a model for a backend, and the memory that it refers to. */
@@ -14,27 +14,17 @@ struct description {
     float *compatibilities; /* one matrix per group; NULL if all kernels are Potts */
 };
 
-static void clear(struct description *description) {
-    dcrf_release(description->groups);
-    dcrf_release(description->operators);
-    dcrf_release(description->weights);
-    dcrf_release(description->compatibilities);
-}
-
-static bool take_memory(struct description *description) {
+static bool take_memory(struct description *description, struct dcrf_owned *owned) {
     const struct dcrf_coupling *coupling = description->model.coupling;
     const size_t kernels = description->model.plan->kernel_count;
     const size_t groups = description->model.group_count, labels = description->model.labels;
-    description->groups = dcrf_allocate_zero(groups, sizeof *description->groups);
-    description->operators = dcrf_allocate(kernels + 1, sizeof *description->operators);
-    description->weights = dcrf_allocate(kernels + 1, sizeof *description->weights);
-    if (!description->groups || !description->operators || !description->weights)
-        return false;
-    if (!coupling || dcrf_coupling_is_potts(coupling))
-        return true;
-    description->compatibilities =
-        dcrf_allocate(groups, labels * labels * sizeof *description->compatibilities);
-    return description->compatibilities;
+    description->groups = dcrf_own_zero(owned, groups, sizeof *description->groups);
+    description->operators = dcrf_own(owned, kernels + 1, sizeof *description->operators);
+    description->weights = dcrf_own(owned, kernels + 1, sizeof *description->weights);
+    if (coupling && !dcrf_coupling_is_potts(coupling))
+        description->compatibilities =
+            dcrf_own(owned, groups, labels * labels * sizeof *description->compatibilities);
+    return !owned->is_short;
 }
 
 static void fill_compatibility(const struct dcrf_coupling_group *group, size_t labels,
@@ -93,7 +83,7 @@ static void fill_potts(struct description *description) {
 
 static dcrf_status describe(struct description *description, const dcrf_plan *plan,
                             dcrf_workspace *workspace, const struct dcrf_coupling *coupling,
-                            dcrf_error *error) {
+                            struct dcrf_owned *owned, dcrf_error *error) {
     const dcrf_model *model = plan->model;
     *description = (struct description){
         .model = {.plan = plan,
@@ -107,10 +97,8 @@ static dcrf_status describe(struct description *description, const dcrf_plan *pl
                   .same_label_factor = coupling ? coupling->same_label_factor : -1,
                   .all_factor = coupling ? coupling->all_factor : 1,
                   .cliques = model->cliques.count > 0 ? &model->cliques : NULL}};
-    if (!take_memory(description)) {
-        clear(description);
+    if (!take_memory(description, owned))
         return dcrf_fail_memory(error, "a model on its way to a backend");
-    }
     description->model.groups = description->groups;
     for (size_t g = 0; coupling && g < coupling->group_count; g++)
         fill_group(description, g);
@@ -130,15 +118,13 @@ dcrf_status dcrf_backend_make(const dcrf_plan *plan, dcrf_workspace *workspace,
                               const struct dcrf_coupling *coupling, dcrf_backend_maker make,
                               void *user, dcrf_error *error) {
     const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
     struct description description;
-    dcrf_status status = describe(&description, plan, workspace, coupling, error);
-    if (status < 0)
-        return status;
-    status = DCRF_ERROR_UNSUPPORTED;
+    TRY(describe(&description, plan, workspace, coupling, &owned, error));
+    dcrf_status status = DCRF_ERROR_UNSUPPORTED;
     if (device && is_on_device(plan, device))
         status = make(user, device->backend, device->opened, &description.model, error);
     if (status == DCRF_ERROR_UNSUPPORTED)
         status = make(user, &dcrf_backend_cpu, NULL, &description.model, error);
-    clear(&description);
     return status;
 }

@@ -57,9 +57,7 @@ dcrf_status dcrf_views_check(const dcrf_workspace *workspace, const dcrf_view *v
     size_t index;
     if (!device)
         return DCRF_OK;
-    const dcrf_status status = device->backend->arrays->find(view->data, &index, error);
-    if (status < 0)
-        return status;
+    TRY(device->backend->arrays->find(view->data, &index, error));
     if (index == SIZE_MAX)
         return is_contiguous(view, grid)
                    ? DCRF_OK
@@ -80,11 +78,10 @@ dcrf_status dcrf_views_fetch_image(const dcrf_workspace *workspace, const dcrf_g
     const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
     size_t index = SIZE_MAX, bytes = dcrf_type_bytes(view->type);
     ptrdiff_t lowest = 0; /* with negative strides, the memory begins before view->data */
-    dcrf_status status = DCRF_OK;
     if (device)
-        status = device->backend->arrays->find(view->data, &index, error);
-    if (status < 0 || index == SIZE_MAX)
-        return status;
+        TRY(device->backend->arrays->find(view->data, &index, error));
+    if (index == SIZE_MAX)
+        return DCRF_OK;
     if (!is_contiguous(view, grid))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the image of an exact operator must be contiguous on the device");
@@ -96,10 +93,9 @@ dcrf_status dcrf_views_fetch_image(const dcrf_workspace *workspace, const dcrf_g
     *copy = dcrf_allocate(bytes, 1);
     if (!*copy)
         return dcrf_fail_memory(error, "an image");
-    status = device->backend->arrays->copy(device->opened, *copy, (const char *)view->data + lowest,
-                                           bytes, error);
+    const void *from = (const char *)view->data + lowest;
     view->data = (const char *)*copy - lowest;
-    return status;
+    return device->backend->arrays->copy(device->opened, *copy, from, bytes, error);
 }
 
 dcrf_status dcrf_views_wait(const dcrf_workspace *workspace, void *stream, dcrf_error *error) {

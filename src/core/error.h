@@ -31,4 +31,13 @@ dcrf_status dcrf_check_rows(const void *array, size_t count, size_t rows, size_t
 dcrf_status dcrf_check_reserved(const unsigned char *reserved, size_t bytes, const char *what,
                                 dcrf_error *error);
 
+/* Return the error of a call, if it fails. What the function holds by then must be released by its
+ * scope: DCRF_AT_END (core/owned.h), DCRF_ENTER, and in C++ destructors. */
+#define TRY(...)                                                                                   \
+    do {                                                                                           \
+        const dcrf_status tried = (__VA_ARGS__);                                                   \
+        if (tried < 0)                                                                             \
+            return tried;                                                                          \
+    } while (0)
+
 #endif

@@ -126,23 +126,32 @@ void dcrf_spread_join(const struct dcrf_spread *spread) {
 
 /* ---- slicing -------------------------------------------------------------------------------- */
 
+static_assert(DCRF_DENSECRF_MOST_TERMS <= DCRF_LATTICE_TOGETHER, "all are blurred together");
+
 void dcrf_spread_blur(struct dcrf_spread *spread) {
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH) {
+        const size_t width = dcrf_spread_block_width(spread->width, at);
+        struct dcrf_lattice_passes blurs[DCRF_DENSECRF_MOST_TERMS];
+        size_t count = 0;
+        for (size_t m = 0; m < spread->crf->term_count; m++) {
+            if (!has_rows(spread, m))
+                continue;
+            const struct dcrf_spread_rows *rows = &spread->term[m];
+            const struct dcrf_lattice *lattice = lattice_of(spread, m);
+            const size_t first = dcrf_lattice_rows(lattice) * at;
+            float *other = rows->blurred + first, *splat = rows->splat + first;
+            /* Clear the row of missing neighbours; in `splat` it is already clear. */
+            memset(other + lattice->vertices * width, 0, width * sizeof *other);
+            blurs[count++] = (struct dcrf_lattice_passes){lattice, width, true, lattice->corners,
+                                                          splat,   other, splat};
+        }
+        dcrf_lattice_blur_together(blurs, count, spread->pool);
+    }
     for (size_t m = 0; m < spread->crf->term_count; m++) {
         if (!has_rows(spread, m))
             continue;
         struct dcrf_spread_rows *rows = &spread->term[m];
-        const struct dcrf_lattice *lattice = lattice_of(spread, m);
-        const size_t vertices = dcrf_lattice_rows(lattice);
-        bool is_swapped = false;
-        for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH) {
-            const size_t width = dcrf_spread_block_width(spread->width, at);
-            float *other = rows->blurred + vertices * at, *splat = rows->splat + vertices * at;
-            /* Clear the row of missing neighbours; in `splat` it is already clear. */
-            memset(other + lattice->vertices * width, 0, width * sizeof *other);
-            is_swapped = dcrf_lattice_blur(lattice, spread->pool, width, splat, true,
-                                           lattice->corners, other, splat) == splat;
-        }
-        if (is_swapped) { /* the same for all blocks: it depends on the number of axes */
+        if (lattice_of(spread, m)->corners % 2 == 0) { /* the result is in `splat` */
             float *kept = rows->blurred;
             rows->blurred = rows->splat;
             rows->splat = kept;

@@ -138,7 +138,7 @@ struct dcrf_view_of_bins {
  *   next = softmax(s), its padding zero; `next` may be q.
  *
  * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one per row, or NULL;
- * extra: rows like `unary`, or NULL. The sums are over all rows:
+ * extra: rows like `unary`, or NULL. The sums (NULL: not wanted) are over all rows:
  *
  *   energy    sum_i q_i unary_i + m_i (all_factor + same_label_factor q_i)
  *   change    sum_i |next_i - q_i|

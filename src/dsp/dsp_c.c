@@ -168,6 +168,8 @@ static float softmax_logits(const struct dcrf_softmax *s, size_t r, double *ener
 }
 
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    double unused[DCRF_SOFTMAX_SUMS] = {0};
+    sums = sums ? sums : unused;
     for (size_t r = begin; r < end; r++) {
         const float largest = softmax_logits(s, r, &sums[DCRF_SOFTMAX_ENERGY]);
         float *value = s->message + r * s->stride, *next = s->next + r * s->stride;

@@ -47,7 +47,8 @@ struct softmax_sums {
 /* The logits of a row of `groups` vectors of 8; `last` masks the labels of the last one. Returns
  * the largest in each lane. */
 INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t groups, bool is_plain,
-                              tail_integers last, loose_vector *value, struct softmax_sums *sums) {
+                              bool sums_up, tail_integers last, loose_vector *value,
+                              struct softmax_sums *sums) {
     const tail_vector none = (tail_vector){0} - FLT_MAX;
     const float diagonal = s->diagonal ? s->diagonal[r] : 0;
     tail_vector top = none;
@@ -59,9 +60,11 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
         if (g + 1 == groups)
             m = (tail_vector)((tail_integers)m & last);
         value[g] = FNMA(s->factor, m, -unary);
-        sums->logits = FMA(value[g], q, sums->logits);
-        sums->own = FMA(q, m, sums->own);
-        sums->all += m;
+        if (sums_up) {
+            sums->logits = FMA(value[g], q, sums->logits);
+            sums->own = FMA(q, m, sums->own);
+            sums->all += m;
+        }
         if (!is_plain && s->extra)
             value[g] += load_tail(s->extra + at);
         if (!is_plain && s->logits) {
@@ -78,13 +81,13 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
 /* Several rows from r on, interleaved step by step: a processor does not look far enough ahead to
  * overlap them by itself. */
 INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, size_t groups,
-                         bool is_plain, tail_integers last, loose_vector *value,
+                         bool is_plain, bool sums_up, tail_integers last, loose_vector *value,
                          struct softmax_sums *sums) {
     const tail_vector lowest = (tail_vector){0} + LOWEST_EXPONENT;
     tail_vector top[SOFTMAX_ROWS], total[SOFTMAX_ROWS], weighted[SOFTMAX_ROWS];
     UNROLL
     for (size_t k = 0; k < rows; k++)
-        top[k] = row_logits(s, r + k, groups, is_plain, last, value + k * groups, sums);
+        top[k] = row_logits(s, r + k, groups, is_plain, sums_up, last, value + k * groups, sums);
     UNROLL
     for (size_t k = 0; k < rows; k++) {
         top[k] = largest_everywhere(top[k]);
@@ -97,7 +100,8 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
             const tail_vector exponent = larger(value[k * groups + g] - top[k], lowest);
             value[k * groups + g] = clamped_exponential(exponent);
             total[k] += value[k * groups + g];
-            weighted[k] = FMA(value[k * groups + g], exponent, weighted[k]);
+            if (sums_up)
+                weighted[k] = FMA(value[k * groups + g], exponent, weighted[k]);
         }
     }
     UNROLL
@@ -111,10 +115,14 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
         for (size_t g = 0; g < groups; g++) {
             const size_t at = (r + k) * s->stride + g * TAIL_LANES;
             const tail_vector updated = scale * value[k * groups + g];
-            const tail_vector difference = updated - load_tail(s->q + at);
-            change += size_of(difference);
+            if (sums_up) {
+                const tail_vector difference = updated - load_tail(s->q + at);
+                change += size_of(difference);
+            }
             store_tail(s->next + at, updated);
         }
+        if (!sums_up)
+            continue;
         sums->change += change;
         sums->entropy = FMA(scale, weighted[k], sums->entropy);
         sums->product *= (double)total[k][0];
@@ -122,10 +130,10 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
 }
 
 /* `value` has room for SOFTMAX_ROWS rows, or for one. `is_plain`: there are neither extra terms nor
- * damping. */
+ * damping. `sums_up`: sums are wanted. */
 INLINE_UNLESS_SMALL void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t end,
-                                      size_t groups, bool is_plain, loose_vector *value,
-                                      size_t together, double *sums) {
+                                      size_t groups, bool is_plain, bool sums_up,
+                                      loose_vector *value, size_t together, double *sums) {
     const struct dcrf_softmax copy = *given, *s = &copy; /* no store can alias it */
     tail_doubles energy = {0}, change = {0}, entropy = {0};
     double logarithms = 0, product = 1;
@@ -145,9 +153,11 @@ INLINE_UNLESS_SMALL void softmax_rows(const struct dcrf_softmax *given, size_t b
         const tail_vector zero = {0};
         struct softmax_sums part = {zero, zero, zero, zero, zero, product};
         for (; together == SOFTMAX_ROWS && r + SOFTMAX_ROWS <= stop; r += SOFTMAX_ROWS)
-            softmax_some(s, r, SOFTMAX_ROWS, groups, is_plain, last, value, &part);
+            softmax_some(s, r, SOFTMAX_ROWS, groups, is_plain, sums_up, last, value, &part);
         for (; r < stop; r++)
-            softmax_some(s, r, 1, groups, is_plain, last, value, &part);
+            softmax_some(s, r, 1, groups, is_plain, sums_up, last, value, &part);
+        if (!sums_up)
+            continue;
         energy += __builtin_convertvector((s->same_label_factor - s->factor) * part.own +
                                               s->all_factor * part.all - part.logits,
                                           tail_doubles);
@@ -159,6 +169,8 @@ INLINE_UNLESS_SMALL void softmax_rows(const struct dcrf_softmax *given, size_t b
             product = 1;
         }
     }
+    if (!sums_up)
+        return;
     sums[DCRF_SOFTMAX_ENERGY] += double_total_of(energy);
     sums[DCRF_SOFTMAX_CHANGE] += double_total_of(change);
     sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms - log(product);
@@ -167,23 +179,27 @@ INLINE_UNLESS_SMALL void softmax_rows(const struct dcrf_softmax *given, size_t b
 INLINE void softmax_short(const struct dcrf_softmax *s, size_t begin, size_t end, size_t groups,
                           double *sums) {
     loose_vector value[SOFTMAX_ROWS * CONSTANT_GROUPS];
-    softmax_rows(s, begin, end, groups, true, value, SOFTMAX_ROWS, sums);
+    if (sums)
+        softmax_rows(s, begin, end, groups, true, true, value, SOFTMAX_ROWS, sums);
+    else
+        softmax_rows(s, begin, end, groups, true, false, value, SOFTMAX_ROWS, NULL);
 }
 
 static void softmax_long(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     loose_vector value[SOFTMAX_ROWS * STACK_GROUPS];
-    softmax_rows(s, begin, end, s->stride / TAIL_LANES, false, value, SOFTMAX_ROWS, sums);
+    softmax_rows(s, begin, end, s->stride / TAIL_LANES, false, true, value, SOFTMAX_ROWS, sums);
 }
 
 /* Rows that are too long for the stack: each is computed in place of its message. */
 static void softmax_longest(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     for (size_t r = begin; r < end; r++)
-        softmax_rows(s, r, r + 1, s->stride / TAIL_LANES, false,
+        softmax_rows(s, r, r + 1, s->stride / TAIL_LANES, false, true,
                      (loose_vector *)(void *)(s->message + r * s->stride), 1, sums);
 }
 
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     const size_t groups = s->stride / TAIL_LANES;
+    double unused[DCRF_SOFTMAX_SUMS] = {0};
 #ifndef __wasm__ /* module size matters */
     switch (s->extra || s->logits ? 0 : groups) {
     case 1:
@@ -200,6 +216,7 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
         return;
     }
 #endif
+    sums = sums ? sums : unused;
     if (groups == 0)
         eights(s, begin, end, sums);
     else if (groups <= STACK_GROUPS)

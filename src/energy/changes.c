@@ -1,10 +1,11 @@
 /* How a labelling differs from the unary minimum. */
 #include "core/error.h"
-#include "core/memory.h"
-#include "model/model.h"
+#include "core/owned.h"
+#include "energy/sums.h"
 
 #include <dcrf/changes.h>
 #include <dcrf/labelling.h>
+#include <string.h>
 
 const char *dcrf_warning_text(dcrf_warning warning) {
     switch (warning) {
@@ -55,38 +56,26 @@ dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
                             dcrf_changes *changes, dcrf_error *error) {
     if (!model || !labels || !changes)
         return dcrf_fail_null(error, "the model, the labelling or the place for its changes");
-    size_t *counts = dcrf_allocate_zero(model->labels, 2 * sizeof *counts);
-    size_t *was = counts, *is = counts ? counts + model->labels : NULL;
-    uint16_t *unary_labels = dcrf_allocate(model->variables, sizeof *unary_labels);
-    dcrf_status status =
-        counts && unary_labels ? DCRF_OK : dcrf_fail_memory(error, "the changes of a labelling");
+    DCRF_SCOPED size_t *was = dcrf_allocate_zero(model->labels, 2 * sizeof *was);
+    DCRF_SCOPED uint16_t *unary_labels = dcrf_allocate(model->variables, sizeof *unary_labels);
+    if (!was || !unary_labels)
+        return dcrf_fail_memory(error, "the changes of a labelling");
+    size_t *is = was + model->labels;
     dcrf_changes found = {0};
-    if (status >= 0)
-        dcrf_label_by_unary(model, unary_labels, model->variables, NULL);
-    for (size_t a = 0; status >= 0 && a < model->variables; a++) {
-        if (labels[a] >= model->labels) {
-            status = dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                               "variable %zu has the label %u; the model has %zu labels", a,
-                               (unsigned)labels[a], model->labels);
-            break;
-        }
+    TRY(dcrf_labels_check(model, labels, error));
+    dcrf_label_by_unary(model, unary_labels, model->variables, NULL);
+    for (size_t a = 0; a < model->variables; a++) {
         found.changed += labels[a] != unary_labels[a];
         was[unary_labels[a]]++;
         is[labels[a]]++;
     }
-    if (status >= 0) {
-        judge(model, model->variables, was, is, measured, &found);
-        *changes = found;
-        for (size_t i = 0; i < model->labels; i++) {
-            if (before)
-                before[i] = was[i];
-            if (after)
-                after[i] = is[i];
-        }
-    }
-    dcrf_release(unary_labels);
-    dcrf_release(counts);
-    return status;
+    judge(model, model->variables, was, is, measured, &found);
+    *changes = found;
+    if (before)
+        memcpy(before, was, model->labels * sizeof *was);
+    if (after)
+        memcpy(after, is, model->labels * sizeof *is);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_changes_of_counts(const dcrf_model *model, size_t variables, size_t changed,

@@ -19,10 +19,7 @@ static dcrf_status add_kernel(struct dcrf_columns *columns, const dcrf_model *mo
                               dcrf_error *error) {
     struct dcrf_column_group *group = &columns->groups[columns->group_count];
     double left_out;
-    const dcrf_status status =
-        dcrf_model_find_cuts(model, kernel, &group->cuts, &group->own, &left_out, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_model_find_cuts(model, kernel, &group->cuts, &group->own, &left_out, error));
     group->count = group->cuts ? group->cuts->count : model->labels;
     size_t g = 0;
     while (g < columns->group_count && !are_same(columns->groups[g].cuts, group->cuts))

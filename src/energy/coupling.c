@@ -4,9 +4,29 @@
 #include "core/memory.h"
 #include "model/cuts.h"
 
-#include <string.h>
-
 #define ROWS_PER_CHUNK 1024
+
+/* group->diagonal = sum of w_m diag(K_m) */
+struct diagonals {
+    const struct dcrf_coupling *coupling;
+    const struct dcrf_coupling_group *group;
+};
+
+static void sum_diagonals(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct diagonals *diagonals = context;
+    const struct dcrf_coupling *coupling = diagonals->coupling;
+    const struct dcrf_coupling_group *group = diagonals->group;
+    for (size_t a = begin; a < end; a++) {
+        double sum = 0;
+        for (size_t k = group->first; k < group->first + group->count; k++) {
+            const size_t m = coupling->kernels[k];
+            sum += coupling->plan->model->kernels[m].weight *
+                   (double)coupling->plan->kernels[m].diagonal[a];
+        }
+        group->diagonal[a] = (float)sum;
+    }
+}
 
 static dcrf_status add_group(struct dcrf_coupling *coupling, size_t first, size_t count,
                              const struct dcrf_model_kernel *kernel, dcrf_error *error) {
@@ -20,14 +40,9 @@ static dcrf_status add_group(struct dcrf_coupling *coupling, size_t first, size_
     group->diagonal = dcrf_allocate(model->variables, sizeof *group->diagonal);
     if (!group->diagonal)
         return dcrf_fail_memory(error, "the diagonals of a model");
-    for (size_t a = 0; a < model->variables; a++) {
-        double sum = 0;
-        for (size_t k = first; k < first + count; k++) {
-            const size_t m = coupling->kernels[k];
-            sum += model->kernels[m].weight * (double)coupling->plan->kernels[m].diagonal[a];
-        }
-        group->diagonal[a] = (float)sum;
-    }
+    struct diagonals diagonals = {coupling, group};
+    dcrf_parallel_for(dcrf_workspace_pool(coupling->workspace), model->variables, ROWS_PER_CHUNK,
+                      sum_diagonals, &diagonals);
     return DCRF_OK;
 }
 
@@ -163,7 +178,7 @@ dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const floa
     struct field_pass pass = {coupling, NULL, coupling->block, field};
     if (dcrf_coupling_is_potts(coupling))
         return dcrf_coupling_sum_others(coupling, 0, y, field, model->labels, model->stride, error);
-    memset(field, 0, model->variables * model->stride * sizeof *field);
+    dcrf_parallel_clear(pool, field, model->variables * model->stride * sizeof *field);
     for (size_t g = 0; g < coupling->group_count; g++) {
         pass.group = &coupling->groups[g];
         if (pass.group->count == 0)

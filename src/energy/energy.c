@@ -95,7 +95,10 @@ dcrf_status dcrf_energy_of_cliques(const dcrf_model *model, dcrf_workspace *work
 }
 
 dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error) {
+    uint16_t largest = 0; /* a loop without an early end becomes vectors */
     for (size_t a = 0; a < model->variables; a++)
+        largest = labels[a] > largest ? labels[a] : largest;
+    for (size_t a = 0; largest >= model->labels && a < model->variables; a++)
         if (labels[a] >= model->labels)
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                              "variable %zu has label %u; the model has %zu labels", a,
@@ -113,9 +116,7 @@ bool dcrf_labels_are_constant(const uint16_t *labels, size_t count) {
 /* List the *count labels that occur, and assign each a channel. */
 static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of, uint16_t *listed,
                                uint16_t *channel_of, size_t *count, dcrf_error *error) {
-    const dcrf_status status = dcrf_labels_check(model, label_of, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_labels_check(model, label_of, error));
     memset(channel_of, 0, model->labels * sizeof *channel_of);
     for (size_t a = 0; a < model->variables; a++)
         channel_of[label_of[a]] = 1;
@@ -137,9 +138,7 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
                          "the result");
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
-    dcrf_status status = dcrf_plan_check(plan, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_plan_check(plan, error));
     uint16_t *listed =
         dcrf_workspace_slot(workspace, &dcrf_energy_slot2, model->labels, 2 * sizeof *listed);
     double *of_kernel =
@@ -156,12 +155,9 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   .sum = sum_indicators,
                                   .subject = &x};
     dcrf_energy found;
-    if ((status = list_labels(model, labels, listed, listed + model->labels, &pairs.label_count,
-                              error)) < 0 ||
-        (status = dcrf_pair_sum_run(&pairs, &found.pairwise, of_kernel, error)) < 0 ||
-        (status = dcrf_energy_of_cliques(model, workspace, labels, part, &found.cliques, error)) <
-            0)
-        return status;
+    TRY(list_labels(model, labels, listed, listed + model->labels, &pairs.label_count, error));
+    TRY(dcrf_pair_sum_run(&pairs, &found.pairwise, of_kernel, error));
+    TRY(dcrf_energy_of_cliques(model, workspace, labels, part, &found.cliques, error));
     found.unary =
         dcrf_parallel_sum(dcrf_workspace_pool(workspace), model->variables, sum_unary, &x);
     found.total = found.unary + found.pairwise + found.cliques;

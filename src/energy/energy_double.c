@@ -11,6 +11,7 @@
 
 /* Maximum number of labels filtered together. */
 #define CHANNELS 8
+#define ROWS_PER_CHUNK 1024
 
 static size_t channels_of(size_t label_count) {
     return label_count < CHANNELS ? label_count : CHANNELS;
@@ -22,11 +23,46 @@ static double *take_block(dcrf_workspace *workspace, const struct dcrf_slot *slo
     return dcrf_workspace_slot(workspace, slot, variables, channels * sizeof(double));
 }
 
+/* Some labels, and what the operator makes of their indicators. */
+struct indicators {
+    const uint16_t *labels, *listed;
+    size_t channels;
+    double *block, *filtered; /* rows of `channels` */
+    const float *mu;
+    size_t label_count; /* of mu's rows */
+};
+
+static void fill_indicators(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct indicators *x = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t c = 0; c < x->channels; c++)
+            x->block[a * x->channels + c] = x->labels[a] == x->listed[c];
+}
+
+/* Row by row, so that a term takes part in few additions. */
+static double sum_filtered(void *context, size_t begin, size_t end) {
+    const struct indicators *x = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        const double *filtered = x->filtered + a * x->channels;
+        const size_t own = x->labels[a];
+        double row = 0;
+        for (size_t c = 0; c < x->channels; c++)
+            row += x->mu ? (double)x->mu[own * x->label_count + x->listed[c]] * filtered[c]
+                   : own != x->listed[c] ? filtered[c]
+                                         : 0;
+        sum += row;
+    }
+    return sum;
+}
+
 /* sum_ab K_ab mu(x_a, x_b) from the indicators of the labels that occur; `mu` is NULL for Potts. */
 static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *workspace,
                                      const uint16_t *labels, size_t label_count, const float *mu,
                                      double *sum, dcrf_error *error) {
     const size_t n = op->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
     uint8_t *occurs = dcrf_allocate_zero(label_count, sizeof *occurs);
     if (!occurs)
         return dcrf_fail_memory(error, "an energy in double");
@@ -49,20 +85,17 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
                 label[channels++] = (uint16_t)next;
         if (channels == 0)
             break;
-        for (size_t a = 0; a < n; a++)
-            for (size_t c = 0; c < channels; c++)
-                block[a * channels + c] = labels[a] == label[c];
+        struct indicators indicators = {.labels = labels,
+                                        .listed = label,
+                                        .channels = channels,
+                                        .block = block,
+                                        .filtered = filtered,
+                                        .mu = mu,
+                                        .label_count = label_count};
+        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_indicators, &indicators);
         status = op->methods->apply_double(op, workspace, block, filtered, channels, error);
-        double of_label[CHANNELS] = {
-            0}; /* per label, so that no sum has more terms than variables */
-        for (size_t a = 0; a < n && status == DCRF_OK; a++)
-            for (size_t c = 0; c < channels; c++)
-                of_label[c] +=
-                    mu ? (double)mu[labels[a] * label_count + label[c]] * filtered[a * channels + c]
-                    : labels[a] != label[c] ? filtered[a * channels + c]
-                                            : 0;
-        for (size_t c = 0; c < channels; c++)
-            *sum += of_label[c];
+        if (status == DCRF_OK)
+            *sum += dcrf_parallel_sum(pool, n, sum_filtered, &indicators);
     }
     dcrf_release(occurs);
     return status;
@@ -77,20 +110,20 @@ static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspa
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
     const bool is_potts = k->compatibility == DCRF_COMPATIBILITY_POTTS;
     const double largest = dcrf_model_largest_distance(plan->model, kernel);
-    dcrf_status status =
-        is_potts && methods->disagreement
+    TRY(is_potts && methods->disagreement
             ? methods->disagreement(op, workspace, labels, true, sum, error)
             : sum_by_indicators(op, workspace, labels, plan->model->labels,
-                                is_potts ? NULL : k->compatibility_values, sum, error);
-    *error_of = status == DCRF_OK && methods->double_error ? methods->double_error(op) * *sum : 0;
-    if (status < 0 || !methods->left_out)
-        return status;
+                                is_potts ? NULL : k->compatibility_values, sum, error));
+    *error_of = methods->double_error ? methods->double_error(op) * *sum : 0;
+    if (!methods->left_out)
+        return DCRF_OK;
     double *left_out = take_block(workspace, &dcrf_energy_slot, op->variables, 1);
-    status = left_out ? methods->left_out(op, workspace, true, left_out, error)
-                      : dcrf_fail_memory(error, "an energy in double");
-    for (size_t a = 0; a < op->variables && status == DCRF_OK; a++)
+    if (!left_out)
+        return dcrf_fail_memory(error, "an energy in double");
+    TRY(methods->left_out(op, workspace, true, left_out, error));
+    for (size_t a = 0; a < op->variables; a++)
         *error_of += largest * left_out[a];
-    return status;
+    return DCRF_OK;
 }
 
 /* Error bound for a sum in double of unaries, pairs and clique costs: a term takes part in at most
@@ -99,38 +132,58 @@ static double error_of_terms(const dcrf_model *model, double magnitude) {
     return (4 * (double)model->variables + 4000) * 0x1p-53 * magnitude;
 }
 
-static double error_of_sums(const dcrf_model *model, const uint16_t *labels,
-                            const dcrf_energy *energy) {
-    double magnitude = energy->pairwise + energy->cliques;
-    for (size_t a = 0; a < model->variables; a++)
-        magnitude += fabs((double)model->unary[a * model->stride + labels[a]]);
-    return error_of_terms(model, magnitude);
+struct unaries {
+    const dcrf_model *model;
+    const uint16_t *labels; /* NULL: all have the same */
+    uint16_t label;
+};
+
+enum { UNARY, UNARY_MAGNITUDE, UNARY_SUMS };
+static void sum_unaries(void *context, size_t begin, size_t end, double *sums) {
+    const struct unaries *x = context;
+    for (size_t a = begin; a < end; a++) {
+        const size_t label = x->labels ? x->labels[a] : x->label;
+        const double unary = (double)x->model->unary[a * x->model->stride + label];
+        sums[UNARY] += unary;
+        sums[UNARY_MAGNITUDE] += fabs(unary);
+    }
 }
 
-double dcrf_energy_error_of_constant(const dcrf_model *model, uint16_t label) {
-    double magnitude = 0;
-    for (size_t a = 0; a < model->variables; a++)
-        magnitude += fabs((double)model->unary[a * model->stride + label]);
-    return error_of_terms(model, magnitude);
+/* Of a labelling, or with the same label everywhere. */
+static void unary_sums(const dcrf_model *model, dcrf_workspace *workspace, const uint16_t *labels,
+                       uint16_t label, double sums[UNARY_SUMS]) {
+    struct unaries unaries = {model, labels, label};
+    dcrf_parallel_sums(dcrf_workspace_pool(workspace), model->variables, sum_unaries, &unaries,
+                       sums, UNARY_SUMS);
+}
+
+static double error_of_sums(const dcrf_model *model, const dcrf_energy *energy, double unary) {
+    return error_of_terms(model, energy->pairwise + energy->cliques + unary);
+}
+
+double dcrf_energy_error_of_constant(const dcrf_model *model, dcrf_workspace *workspace,
+                                     uint16_t label) {
+    double sums[UNARY_SUMS];
+    unary_sums(model, workspace, NULL, label, sums);
+    return error_of_terms(model, sums[UNARY_MAGNITUDE]);
 }
 
 static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const uint16_t *labels, double *of_kernel, double *error_of,
                                dcrf_error *error) {
     const dcrf_model *model = plan->model;
-    dcrf_status status = DCRF_OK;
     /* If no labels differ, all sums are zero and nothing is omitted. */
     const bool is_constant = dcrf_labels_are_constant(labels, model->variables);
     *error_of = 0;
-    for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
+    for (size_t m = 0; m < plan->kernel_count; m++) {
         const double weight = model->kernels[m].weight;
         double sum = 0, off = 0;
         if (weight != 0 && !is_constant)
-            status = sum_kernel(plan, m, workspace, labels, &sum, &off, error);
+            TRY(sum_kernel(plan, m, workspace, labels, &sum, &off, error));
         of_kernel[m] = weight * sum;
         *error_of += weight * off;
     }
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
@@ -145,24 +198,22 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
         *error_of = (double)NAN;
         return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel, error);
     }
-    dcrf_status status = dcrf_plan_check(plan, error);
-    if (status < 0 || (status = dcrf_labels_check(model, labels, error)) < 0)
-        return status;
+    TRY(dcrf_plan_check(plan, error));
+    TRY(dcrf_labels_check(model, labels, error));
     double *of_kernel =
         dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
     if (!of_kernel)
         return dcrf_fail_memory(error, "an energy in double");
     double off;
-    if ((status = sum_kernels(plan, workspace, labels, of_kernel, &off, error)) < 0 ||
-        (status = dcrf_energy_of_cliques(model, workspace, labels, NULL, &found.cliques, error)) <
-            0)
-        return status;
-    for (size_t a = 0; a < model->variables; a++)
-        found.unary += (double)model->unary[a * model->stride + labels[a]];
+    TRY(sum_kernels(plan, workspace, labels, of_kernel, &off, error));
+    TRY(dcrf_energy_of_cliques(model, workspace, labels, NULL, &found.cliques, error));
+    double sums[UNARY_SUMS];
+    unary_sums(model, workspace, labels, 0, sums);
+    found.unary = sums[UNARY];
     for (size_t m = 0; m < plan->kernel_count; m++)
         found.pairwise += of_kernel[m];
     found.total = found.unary + found.pairwise + found.cliques;
-    *error_of = off + error_of_sums(model, labels, &found);
+    *error_of = off + error_of_sums(model, &found, sums[UNARY_MAGNITUDE]);
     *energy = found;
     for (size_t m = 0; m < plan->kernel_count && pairwise_of_kernel; m++)
         pairwise_of_kernel[m] = of_kernel[m];
@@ -178,11 +229,10 @@ dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace
                                 const uint16_t *labels, dcrf_energy *energy,
                                 double *pairwise_of_kernel, dcrf_error *error) {
     double error_of = 0;
-    const dcrf_status status = dcrf_energy_in_double(plan, workspace, labels, energy,
-                                                     pairwise_of_kernel, &error_of, error);
-    if (status == DCRF_OK)
-        dcrf_energy_round_up(energy, error_of);
-    return status;
+    TRY(dcrf_energy_in_double(plan, workspace, labels, energy, pairwise_of_kernel, &error_of,
+                              error));
+    dcrf_energy_round_up(energy, error_of);
+    return DCRF_OK;
 }
 
 /* ---- without a pass over the pairs ---------------------------------------------------------- */
@@ -200,10 +250,12 @@ static double left_out_at_most(const dcrf_plan *plan, size_t kernel, double row_
                 : row_sums);
 }
 
-double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels,
-                                   const dcrf_energy *energy, double row_sums) {
+double dcrf_energy_error_of_floats(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                   const uint16_t *labels, const dcrf_energy *energy,
+                                   double row_sums) {
     const dcrf_model *model = plan->model;
-    double roundings = 0, left_out = 0, weights = 0;
+    double roundings = 0, left_out = 0, weights = 0, sums[UNARY_SUMS];
+    unary_sums(model, workspace, labels, 0, sums);
     for (size_t m = 0; m < plan->kernel_count; m++) {
         const dcrf_operator *op = plan->kernels[m].op;
         if (model->kernels[m].weight == 0)
@@ -215,5 +267,6 @@ double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels
         weights += largest * model->kernels[m].weight;
     }
     return 1.001 * roundings * 0x1p-24 * energy->pairwise + left_out +
-           weights * (double)model->variables * 1e-25 + error_of_sums(model, labels, energy);
+           weights * (double)model->variables * 1e-25 +
+           error_of_sums(model, energy, sums[UNARY_MAGNITUDE]);
 }

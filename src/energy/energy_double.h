@@ -17,12 +17,14 @@ void dcrf_energy_round_up(dcrf_energy *energy, double error_of);
 
 /* The error bound of dcrf_energy_in_double for a constant labelling, which is that of its unaries.
  */
-double dcrf_energy_error_of_constant(const dcrf_model *model, uint16_t label);
+double dcrf_energy_error_of_constant(const dcrf_model *model, dcrf_workspace *workspace,
+                                     uint16_t label);
 
 /* A bound on the error of dcrf_energy_of_labels, without another pass over the pairs; for
  * compatibilities that are distances only. `row_sums`: the total of the weighted row sums of all
  * kernels. */
-double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels,
-                                   const dcrf_energy *energy, double row_sums);
+double dcrf_energy_error_of_floats(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                   const uint16_t *labels, const dcrf_energy *energy,
+                                   double row_sums);
 
 #endif

@@ -97,11 +97,11 @@ static dcrf_status sum_pairs(const dcrf_plan *plan, dcrf_workspace *workspace, s
     float *row_sums = dcrf_workspace_slot(workspace, &dcrf_energy_slot, n, sizeof *row_sums);
     if (!row_sums)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
-    const dcrf_status status = dcrf_operator_row_sums(planned->op, workspace, row_sums, error);
+    TRY(dcrf_operator_row_sums(planned->op, workspace, row_sums, error));
     *sum = 0;
-    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+    for (size_t a = 0; a < n; a++)
         *sum += (double)row_sums[a] - (double)planned->diagonal[a];
-    return status;
+    return DCRF_OK;
 }
 
 /* pairwise[i] += w sum_{a != b} k_ab mu(i, i) over the kernels that are not Potts: for a constant
@@ -113,10 +113,8 @@ static dcrf_status add_constant_pairs(const dcrf_plan *plan, dcrf_workspace *wor
         const struct dcrf_model_kernel *kernel = &model->kernels[m];
         if (kernel->compatibility == DCRF_COMPATIBILITY_POTTS || !(kernel->weight > 0))
             continue;
-        double sum;
-        const dcrf_status status = sum_pairs(plan, workspace, m, &sum, error);
-        if (status < 0)
-            return status;
+        double sum = 0;
+        TRY(sum_pairs(plan, workspace, m, &sum, error));
         const size_t step =
             kernel->compatibility == DCRF_COMPATIBILITY_MATRIX ? model->labels + 1 : 1;
         for (size_t i = 0; i < model->labels; i++)
@@ -149,9 +147,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
                          "result");
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
-    dcrf_status status = dcrf_plan_check(plan, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_plan_check(plan, error));
     const size_t chunks = (model->variables + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK;
     double *unary = dcrf_workspace_slot(workspace, &dcrf_energy_slot2, chunks + 2,
                                         model->labels * sizeof *unary);
@@ -164,8 +160,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     memset(unary, 0, 2 * model->labels * sizeof *unary);
     for (size_t k = 0; k < chunks * model->labels; k++)
         unary[k % model->labels] += columns.partial[k];
-    if ((status = add_constant_pairs(plan, workspace, pairwise, error)) < 0)
-        return status;
+    TRY(add_constant_pairs(plan, workspace, pairwise, error));
     size_t best = 0;
     for (size_t i = 1; i < model->labels; i++)
         if (unary[i] + pairwise[i] < unary[best] + pairwise[best])
@@ -174,7 +169,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     *energy = (dcrf_energy){
         .total = unary[best] + pairwise[best], .unary = unary[best], .pairwise = pairwise[best]};
     if (dcrf_model_has_distances(model))
-        dcrf_energy_round_up(energy, dcrf_energy_error_of_constant(model, *label));
+        dcrf_energy_round_up(energy, dcrf_energy_error_of_constant(model, workspace, *label));
     return DCRF_OK;
 }
 

@@ -29,7 +29,7 @@
 #include "energy/pair_gradient.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,6 +60,7 @@ struct dcrf_pair_gradient {
     const float *const *q;        /* of all steps */
     struct dcrf_sigma_span *span; /* if sigmas of a lattice or grid are wanted */
     double *parts;                /* PARTS x labels x labels; with compatibilities */
+    struct dcrf_owned owned;
 };
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -97,43 +98,33 @@ static double *summed_h(const struct dcrf_pair_gradient *g, size_t kernel) {
 static bool take_memory(struct dcrf_pair_gradient *g) {
     const dcrf_model *model = g->plan->model;
     const size_t n = model->variables, row = model->stride * sizeof(float);
-    bool is_complete = true, has_blocks = false;
-    g->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *g->kernels);
-    g->filtered = dcrf_allocate_zero(n, row);
-    g->adjoint = dcrf_allocate_zero(n, row);
-    g->returned = dcrf_allocate_zero(n, row);
-    if (!g->kernels || !g->filtered || !g->adjoint || !g->returned)
-        return false;
-    for (size_t m = 0; m < model->kernel_count; m++) {
+    struct dcrf_owned *owned = &g->owned;
+    bool has_blocks = false;
+    g->kernels = dcrf_own_zero(owned, model->kernel_count, sizeof *g->kernels);
+    g->filtered = dcrf_own_zero(owned, n, row);
+    g->adjoint = dcrf_own_zero(owned, n, row);
+    g->returned = dcrf_own_zero(owned, n, row);
+    for (size_t m = 0; m < model->kernel_count && !owned->is_short; m++) {
         struct kernel_sums *sums = &g->kernels[m];
-        const struct dcrf_model_kernel *kernel = &model->kernels[m];
-        if (g->wanted.compatibility) {
+        const struct dcrf_features *features = &model->kernels[m].features;
+        if (g->wanted.compatibility)
             sums->compatibility =
-                dcrf_allocate_zero(model->labels, model->labels * sizeof *sums->compatibility);
-            is_complete = is_complete && sums->compatibility;
-        }
-        if (wants_features(g, m)) {
-            sums->features =
-                dcrf_allocate_zero(n, kernel->features.dimension * sizeof *sums->features);
-            is_complete = is_complete && sums->features;
-        }
+                dcrf_own_zero(owned, model->labels, model->labels * sizeof *sums->compatibility);
+        if (wants_features(g, m))
+            sums->features = dcrf_own_zero(owned, n, features->dimension * sizeof *sums->features);
         if (wants_features(g, m) || wants_sigmas(g, m)) {
-            sums->h = dcrf_allocate_zero(n, sizeof *sums->h);
-            is_complete = is_complete && sums->h;
+            sums->h = dcrf_own_zero(owned, n, sizeof *sums->h);
             has_blocks = has_blocks || wants_features(g, m) || !is_in_span(g, m);
-            find_mean(&kernel->features, sums->mean);
+            find_mean(features, sums->mean);
         }
     }
-    if (g->wanted.compatibility) {
-        g->parts = dcrf_allocate(PARTS * model->labels, model->labels * sizeof *g->parts);
-        is_complete = is_complete && g->parts;
-    }
+    if (g->wanted.compatibility)
+        g->parts = dcrf_own(owned, PARTS * model->labels, model->labels * sizeof *g->parts);
     if (has_blocks) {
-        g->in = dcrf_allocate_zero(n, row);
-        g->out = dcrf_allocate_zero(n, row);
-        is_complete = is_complete && g->in && g->out;
+        g->in = dcrf_own_zero(owned, n, row);
+        g->out = dcrf_own_zero(owned, n, row);
     }
-    return is_complete;
+    return !owned->is_short;
 }
 
 /* The span of the steps, if any kernel needs it. */
@@ -148,9 +139,8 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
                                    dcrf_workspace *workspace, const dcrf_derivatives *wanted,
                                    const float *const *q, size_t steps, dcrf_error *error) {
     *out = NULL;
-    dcrf_status status = dcrf_plan_check(plan, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_plan_check(plan, error));
+    DCRF_AT_END(dcrf_pair_gradient_free)
     struct dcrf_pair_gradient *g = dcrf_allocate_zero(1, sizeof *g);
     if (!g)
         return dcrf_fail_memory(error, "derivatives");
@@ -159,34 +149,19 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
     g->q = q;
     if (wanted)
         g->wanted = *wanted;
-    status =
-        dcrf_check_reserved(g->wanted.reserved, sizeof g->wanted.reserved, "derivatives", error);
-    if (status == DCRF_OK && !take_memory(g))
-        status = dcrf_fail_memory(error, "derivatives");
-    if (status == DCRF_OK)
-        status = take_span(g, steps, error);
-    if (status < 0)
-        dcrf_pair_gradient_free(&g);
-    *out = g;
-    return status;
+    TRY(dcrf_check_reserved(g->wanted.reserved, sizeof g->wanted.reserved, "derivatives", error));
+    if (!take_memory(g))
+        return dcrf_fail_memory(error, "derivatives");
+    TRY(take_span(g, steps, error));
+    *out = DCRF_PASS_ON(g);
+    return DCRF_OK;
 }
 
 void dcrf_pair_gradient_free(struct dcrf_pair_gradient **pointer) {
     struct dcrf_pair_gradient *g = *pointer;
     if (!g)
         return;
-    for (size_t m = 0; g->kernels && m < g->plan->kernel_count; m++) {
-        dcrf_release(g->kernels[m].compatibility);
-        dcrf_release(g->kernels[m].features);
-        dcrf_release(g->kernels[m].h);
-    }
-    dcrf_release(g->kernels);
-    dcrf_release(g->filtered);
-    dcrf_release(g->adjoint);
-    dcrf_release(g->returned);
-    dcrf_release(g->in);
-    dcrf_release(g->out);
-    dcrf_release(g->parts);
+    dcrf_disown(&g->owned);
     dcrf_sigma_span_free(&g->span);
     dcrf_release(g);
     *pointer = NULL;
@@ -338,9 +313,7 @@ static dcrf_status add_features_of(struct step *step, dcrf_error *error) {
     const size_t n = step->g->plan->model->variables;
     for (step->feature = 0; step->feature < kernel_of(step)->features.dimension; step->feature++) {
         dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
-        const dcrf_status status = filter(step, step->g->in, step->g->out, error);
-        if (status < 0)
-            return status;
+        TRY(filter(step, step->g->in, step->g->out, error));
         dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, subtract_rows, step);
     }
     return DCRF_OK;
@@ -388,9 +361,7 @@ static dcrf_status add_squares(struct step *step, dcrf_error *error) {
     step->values = step->q;
     for (step->feature = 0; step->feature < count; step->feature++) {
         dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
-        const dcrf_status status = filter(step, step->g->in, step->g->out, error);
-        if (status < 0)
-            return status;
+        TRY(filter(step, step->g->in, step->g->out, error));
         step->g->kernels[step->kernel].sigma[step->feature] +=
             dcrf_parallel_sum(pool, n, squares_of_rows, step);
     }
@@ -411,23 +382,20 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, size_t t, const
     for (size_t m = 0; m < model->kernel_count; m++) {
         struct step step = {
             .g = g, .kernel = m, .q = q, .e = e, .factor = factor, .q_derivative = q_derivative};
-        dcrf_status status = filter(&step, q, g->filtered, error);
-        if (status < 0)
-            return status;
+        TRY(filter(&step, q, g->filtered, error));
         g->kernels[m].weight += dcrf_parallel_sum(pool, model->variables, adjoint_rows, &step);
         if (g->kernels[m].compatibility)
             add_compatibility(&step);
         if (!q_derivative && !g->kernels[m].h)
             continue;
-        if ((status = filter(&step, g->adjoint, g->returned, error)) < 0)
-            return status;
+        TRY(filter(&step, g->adjoint, g->returned, error));
         dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
-        if (g->kernels[m].features && (status = add_features(&step, error)) < 0)
-            return status;
+        if (g->kernels[m].features)
+            TRY(add_features(&step, error));
         if (is_in_span(g, m))
             dcrf_sigma_span_add_kernel(g->span, t, m, g->filtered, g->returned);
-        else if (wants_sigmas(g, m) && (status = add_squares(&step, error)) < 0)
-            return status;
+        else if (wants_sigmas(g, m))
+            TRY(add_squares(&step, error));
     }
     return DCRF_OK;
 }
@@ -456,7 +424,7 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     const struct dcrf_features *features = &model->kernels[m].features;
     const size_t n = model->variables, d = features->dimension;
     const size_t channels = 2 + 3 * d, stride = dcrf_padded(channels);
-    float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in);
+    DCRF_SCOPED float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in);
     if (!in)
         return dcrf_fail_memory(error, "derivatives");
     float *out = in + n * stride, row[DCRF_MAX_FEATURES];
@@ -478,9 +446,9 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
             to[2 + 2 * d + c] = (float)(h * f * inverse);
         }
     }
-    const dcrf_status status = dcrf_operator_apply(
-        g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out, channels, stride, error);
-    for (size_t a = 0; status == DCRF_OK && a < n; a++) {
+    TRY(dcrf_operator_apply(g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out, channels,
+                            stride, error));
+    for (size_t a = 0; a < n; a++) {
         const double scale = scale_of(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;
         const float *from = out + a * stride;
@@ -495,8 +463,7 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
                               (f * (f * (double)from[0] - 2 * mixed) + (double)from[1 + d + c]);
         }
     }
-    dcrf_release(in);
-    return status;
+    return DCRF_OK;
 }
 
 /* dL/dsigma of one kernel. */
@@ -520,17 +487,13 @@ dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *
     const size_t labels = model->labels;
     for (size_t m = 0; m < model->kernel_count; m++) {
         struct kernel_sums *sums = &g->kernels[m];
-        dcrf_status status = DCRF_OK;
         if (is_in_span(g, m))
-            status = dcrf_sigma_span_positions(g->span, m, sums->mean, g->filtered, sums->sigma,
-                                               summed_h(g, m) ? NULL : sums->h, error);
-        if (status == DCRF_OK && sums->h &&
-            model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC)
-            status = add_normalization(g, m, error);
-        if (status == DCRF_OK && g->wanted.sigma)
-            status = write_sigmas(g, m, error);
-        if (status < 0)
-            return status;
+            TRY(dcrf_sigma_span_positions(g->span, m, sums->mean, g->filtered, sums->sigma,
+                                          summed_h(g, m) ? NULL : sums->h, error));
+        if (sums->h && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC)
+            TRY(add_normalization(g, m, error));
+        if (g->wanted.sigma)
+            TRY(write_sigmas(g, m, error));
         if (g->wanted.weight)
             g->wanted.weight[m] = sums->weight;
         if (g->wanted.compatibility)
@@ -552,27 +515,20 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
                               "the plan, the workspace, the block or the place for the energy");
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
-    struct dcrf_pair_gradient *g;
+    DCRF_AT_END(dcrf_pair_gradient_free) struct dcrf_pair_gradient *g = NULL;
     if (stride != model->stride)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "the block has a stride of %zu floats, not %zu",
                          stride, model->stride);
     if (derivatives && derivatives->unary)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the pairwise energy has no derivative by unary energies");
-    dcrf_status status = dcrf_pair_gradient_new(&g, plan, workspace, derivatives, &y, 1, error);
-    if (status < 0)
-        return status;
-    status = dcrf_pair_gradient_add(g, 0, y, 1, y_derivative, error);
-    if (status == DCRF_OK)
-        status = dcrf_pair_gradient_finish(g, error);
-    if (status == DCRF_OK) {
-        double sum = 0;
-        for (size_t m = 0; m < model->kernel_count; m++)
-            sum += model->kernels[m].given_weight * dcrf_pair_gradient_weight(g, m);
-        *energy = sum;
-        for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
-            y_derivative[k] *= 2; /* y appears on both sides of a symmetric form */
-    }
-    dcrf_pair_gradient_free(&g);
-    return status;
+    TRY(dcrf_pair_gradient_new(&g, plan, workspace, derivatives, &y, 1, error));
+    TRY(dcrf_pair_gradient_add(g, 0, y, 1, y_derivative, error));
+    TRY(dcrf_pair_gradient_finish(g, error));
+    *energy = 0;
+    for (size_t m = 0; m < model->kernel_count; m++)
+        *energy += model->kernels[m].given_weight * dcrf_pair_gradient_weight(g, m);
+    for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
+        y_derivative[k] *= 2; /* y appears on both sides of a symmetric form */
+    return DCRF_OK;
 }

@@ -88,9 +88,7 @@ static dcrf_status read_fractional(struct fractional *f, struct dcrf_pair_sum *p
                          "an objective needs a plan, a workspace, y and room for the result");
     f->model = pairs->plan->model;
     const size_t labels = f->model->labels, variables = f->model->variables;
-    dcrf_status status = dcrf_plan_check(pairs->plan, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_plan_check(pairs->plan, error));
     if (f->stride < labels)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "y has a stride of %zu floats; the model has %zu labels", f->stride,
@@ -104,8 +102,7 @@ static dcrf_status read_fractional(struct fractional *f, struct dcrf_pair_sum *p
     f->occurs = (unsigned char *)(listed + labels);
     memset(f->occurs, 0, threads * labels);
     dcrf_parallel_for(dcrf_workspace_pool(workspace), variables, ROWS_PER_CHUNK, read_rows, f);
-    if ((status = check_rows(f, error)) < 0)
-        return status;
+    TRY(check_rows(f, error));
     pairs->labels = listed;
     pairs->label_count = 0;
     for (size_t label = 0; label < labels; label++) {
@@ -263,11 +260,8 @@ static double spread_disagreement(const void *subject, const uint32_t *members, 
 static dcrf_status add_up(struct fractional *f, struct dcrf_pair_sum *pairs,
                           dcrf_disagreement disagreement, dcrf_energy *energy, dcrf_error *error) {
     dcrf_energy found;
-    dcrf_status status;
-    if ((status = dcrf_pair_sum_run(pairs, &found.pairwise, NULL, error)) < 0 ||
-        (status = dcrf_clique_sum(f->model, pairs->workspace, disagreement, f, &found.cliques,
-                                  error)) < 0)
-        return status;
+    TRY(dcrf_pair_sum_run(pairs, &found.pairwise, NULL, error));
+    TRY(dcrf_clique_sum(f->model, pairs->workspace, disagreement, f, &found.cliques, error));
     found.unary =
         dcrf_parallel_sum(dcrf_workspace_pool(pairs->workspace), f->model->variables, sum_unary, f);
     found.total = found.unary + found.pairwise + found.cliques;
@@ -284,8 +278,8 @@ dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace, con
                                   .fill = fill_columns,
                                   .sum = sum_products,
                                   .subject = &f};
-    const dcrf_status status = read_fractional(&f, &pairs, energy, error);
-    return status < 0 ? status : add_up(&f, &pairs, qp_disagreement, energy, error);
+    TRY(read_fractional(&f, &pairs, energy, error));
+    return add_up(&f, &pairs, qp_disagreement, energy, error);
 }
 
 dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace, const float *y,
@@ -307,11 +301,8 @@ dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace, con
     if (form != DCRF_CLIQUE_MIN && form != DCRF_CLIQUE_SPREAD)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a form of the clique term",
                          (int)form);
-    dcrf_status status = read_fractional(&f, &pairs, energy, error);
-    if (status < 0)
-        return status;
-    if ((status = dcrf_model_require_potts(f.model, "the LP relaxation", error)) < 0)
-        return status;
+    TRY(read_fractional(&f, &pairs, energy, error));
+    TRY(dcrf_model_require_potts(f.model, "the LP relaxation", error));
     for (size_t h = 1; h < bins; h++)
         thresholds[h - 1] = (float)((double)h / (double)bins);
     return add_up(&f, &pairs, form == DCRF_CLIQUE_MIN ? min_disagreement : spread_disagreement,

@@ -10,7 +10,7 @@
  * A difference with r = 1.2 is smooth, includes the normalization, and costs two lattices and two
  * filters per step and sigma. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/pair_gradient.h"
 
 #include <math.h>
@@ -41,11 +41,8 @@ dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace,
     const dcrf_model *model = plan->model;
     double total = 0;
     for (size_t t = 0; t < count; t++) {
-        const dcrf_status status =
-            dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, steps[t].q, filtered, model->labels,
-                                model->stride, error);
-        if (status < 0)
-            return status;
+        TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, steps[t].q, filtered, model->labels,
+                                model->stride, error));
         struct products products = {.model = model,
                                     .kernel = &model->kernels[kernel],
                                     .q = steps[t].q,
@@ -66,22 +63,17 @@ static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *wor
                                       float *filtered, double *sum, dcrf_error *error) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
     struct dcrf_features features = k->features; /* the channels stay the model's */
-    dcrf_operator *op = NULL;
-    float *diagonal = dcrf_allocate(features.variables, sizeof *diagonal);
+    DCRF_AT_END(dcrf_operator_free) dcrf_operator *op = NULL;
+    DCRF_SCOPED float *diagonal = dcrf_allocate(features.variables, sizeof *diagonal);
     if (!diagonal)
         return dcrf_fail_memory(error, "derivatives");
     for (size_t c = first; c < end; c++)
         features.channel_factor[c - features.axes] /= ratio;
-    dcrf_status status = dcrf_operator_build(&op, &features, k->normalization,
-                                             DCRF_OPERATOR_LATTICE, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_operator_diagonal(op, workspace, diagonal, error);
-    if (status == DCRF_OK)
-        status = dcrf_pair_products(plan, workspace, kernel, op, diagonal, steps, count, filtered,
-                                    sum, error);
-    dcrf_operator_free(&op);
-    dcrf_release(diagonal);
-    return status;
+    TRY(dcrf_operator_build(&op, &features, k->normalization, DCRF_OPERATOR_LATTICE, workspace,
+                            error));
+    TRY(dcrf_operator_diagonal(op, workspace, diagonal, error));
+    return dcrf_pair_products(plan, workspace, kernel, op, diagonal, steps, count, filtered, sum,
+                              error);
 }
 
 dcrf_status dcrf_sigma_differences(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
@@ -92,13 +84,10 @@ dcrf_status dcrf_sigma_differences(const dcrf_plan *plan, dcrf_workspace *worksp
     for (size_t c = k->features.axes; c < dimension; c = is_shared ? dimension : c + 1) {
         const size_t end = is_shared ? dimension : c + 1;
         double wide, narrow;
-        dcrf_status status = stretched_products(plan, workspace, kernel, c, end, RATIO, steps,
-                                                count, filtered, &wide, error);
-        if (status == DCRF_OK)
-            status = stretched_products(plan, workspace, kernel, c, end, 1 / RATIO, steps, count,
-                                        filtered, &narrow, error);
-        if (status < 0)
-            return status;
+        TRY(stretched_products(plan, workspace, kernel, c, end, RATIO, steps, count, filtered,
+                               &wide, error));
+        TRY(stretched_products(plan, workspace, kernel, c, end, 1 / RATIO, steps, count, filtered,
+                               &narrow, error));
         sigma[c] =
             k->weight * (wide - narrow) / (2 * log(RATIO)) / dcrf_features_sigma(&k->features, c);
     }

@@ -18,7 +18,7 @@
  * the terms on the right are much larger than their sum. K u and K sum_t c_tr G_t are sums of what
  * the steps compute anyway. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/pair_gradient.h"
 
 #include <string.h>
@@ -53,6 +53,7 @@ struct dcrf_sigma_span {
     float *in, *out; /* f u and f e */
     double *own;     /* per variable */
     float *feature;  /* per variable: f of one axis, relative to its mean */
+    struct dcrf_owned owned;
 };
 
 /* ---- the span ------------------------------------------------------------------------------- */
@@ -96,18 +97,16 @@ static void find_combinations(struct dcrf_sigma_span *span, const float *const *
     }
 }
 
-static float *take_block(const dcrf_model *model) {
-    return dcrf_allocate_zero(model->variables, model->stride * sizeof(float));
+static float *take_block(struct dcrf_sigma_span *span) {
+    const dcrf_model *model = span->plan->model;
+    return dcrf_own_zero(&span->owned, model->variables, model->stride * sizeof(float));
 }
 
-static bool take_blocks(const dcrf_model *model, float ***blocks, size_t count) {
-    *blocks = dcrf_allocate_zero(count, sizeof **blocks);
-    bool is_complete = *blocks != NULL;
-    for (size_t r = 0; r < count && is_complete; r++) {
-        (*blocks)[r] = take_block(model);
-        is_complete = (*blocks)[r] != NULL;
-    }
-    return is_complete;
+static float **take_blocks(struct dcrf_sigma_span *span) {
+    float **blocks = dcrf_own(&span->owned, span->rank, sizeof *blocks);
+    for (size_t r = 0; r < span->rank && blocks; r++)
+        blocks[r] = take_block(span);
+    return blocks;
 }
 
 bool dcrf_sigma_span_has(const dcrf_plan *plan, size_t kernel) {
@@ -117,25 +116,23 @@ bool dcrf_sigma_span_has(const dcrf_plan *plan, size_t kernel) {
 
 static bool take_memory(struct dcrf_sigma_span *span, size_t count) {
     const dcrf_model *model = span->plan->model;
-    span->basis = dcrf_allocate(span->rank, sizeof *span->basis);
-    span->combinations = dcrf_allocate_zero(count, sizeof *span->combinations);
-    span->steps = dcrf_allocate_zero(span->rank, sizeof *span->steps);
-    span->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *span->kernels);
-    span->own = dcrf_allocate(model->variables, sizeof *span->own);
-    span->feature = dcrf_allocate(model->variables, sizeof *span->feature);
-    span->in = take_block(model);
-    span->out = take_block(model);
-    bool is_complete = span->basis && span->combinations && span->steps && span->kernels &&
-                       span->own && span->feature && span->in && span->out;
-    for (size_t r = 0; r < span->rank && is_complete; r++) {
-        span->steps[r].e = take_block(model);
-        is_complete = span->steps[r].e != NULL;
-    }
-    for (size_t m = 0; m < model->kernel_count && is_complete; m++)
-        if (dcrf_sigma_span_has(span->plan, m))
-            is_complete = take_blocks(model, &span->kernels[m].filtered, span->rank) &&
-                          take_blocks(model, &span->kernels[m].returned, span->rank);
-    return is_complete;
+    struct dcrf_owned *owned = &span->owned;
+    span->basis = dcrf_own(owned, span->rank, sizeof *span->basis);
+    span->combinations = dcrf_own_zero(owned, count, sizeof *span->combinations);
+    span->steps = dcrf_own_zero(owned, span->rank, sizeof *span->steps);
+    span->kernels = dcrf_own_zero(owned, model->kernel_count, sizeof *span->kernels);
+    span->own = dcrf_own(owned, model->variables, sizeof *span->own);
+    span->feature = dcrf_own(owned, model->variables, sizeof *span->feature);
+    span->in = take_block(span);
+    span->out = take_block(span);
+    for (size_t r = 0; r < span->rank && !owned->is_short; r++)
+        span->steps[r].e = take_block(span);
+    for (size_t m = 0; m < model->kernel_count && !owned->is_short; m++)
+        if (dcrf_sigma_span_has(span->plan, m)) {
+            span->kernels[m].filtered = take_blocks(span);
+            span->kernels[m].returned = take_blocks(span);
+        }
+    return !owned->is_short;
 }
 
 dcrf_status dcrf_sigma_span_new(struct dcrf_sigma_span **out, const dcrf_plan *plan,
@@ -160,31 +157,11 @@ dcrf_status dcrf_sigma_span_new(struct dcrf_sigma_span **out, const dcrf_plan *p
     return DCRF_OK;
 }
 
-static void release_blocks(float **blocks, size_t count) {
-    for (size_t r = 0; blocks && r < count; r++)
-        dcrf_release(blocks[r]);
-    dcrf_release(blocks);
-}
-
 void dcrf_sigma_span_free(struct dcrf_sigma_span **pointer) {
-    struct dcrf_sigma_span *span = *pointer;
-    if (!span)
+    if (!*pointer)
         return;
-    for (size_t r = 0; span->steps && r < span->rank; r++)
-        dcrf_release(span->steps[r].e);
-    for (size_t m = 0; span->kernels && m < span->plan->kernel_count; m++) {
-        release_blocks(span->kernels[m].filtered, span->rank);
-        release_blocks(span->kernels[m].returned, span->rank);
-    }
-    dcrf_release(span->basis);
-    dcrf_release(span->combinations);
-    dcrf_release(span->steps);
-    dcrf_release(span->kernels);
-    dcrf_release(span->in);
-    dcrf_release(span->out);
-    dcrf_release(span->own);
-    dcrf_release(span->feature);
-    dcrf_release(span);
+    dcrf_disown(&(*pointer)->owned);
+    dcrf_release(*pointer);
     *pointer = NULL;
 }
 
@@ -323,11 +300,8 @@ dcrf_status dcrf_sigma_span_positions(const struct dcrf_sigma_span *span, size_t
             double mixed;
             dcrf_parallel_for(pool, model->variables, DCRF_SIGMA_ROWS, multiply_rows, &axis);
             const struct dcrf_pair_step step = {.q = span->in, .e = span->out, .factor = 1};
-            const dcrf_status status =
-                dcrf_pair_products(span->plan, span->workspace, kernel, there->op, there->diagonal,
-                                   &step, 1, scratch, &mixed, error);
-            if (status < 0)
-                return status;
+            TRY(dcrf_pair_products(span->plan, span->workspace, kernel, there->op, there->diagonal,
+                                   &step, 1, scratch, &mixed, error));
             by_log_sigma[axis.feature] -= 2 * model->kernels[kernel].weight * mixed;
         }
     }

@@ -4,6 +4,7 @@
 
 const struct dcrf_slot dcrf_energy_slot = {"the block of an energy"};
 const struct dcrf_slot dcrf_filtered_slot = {"a filtered block"};
+const struct dcrf_slot dcrf_trial_slot = {"the field of a second labelling"};
 const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
 const struct dcrf_slot dcrf_energy_slot3 = {"sums of an energy"};
 
@@ -33,9 +34,7 @@ static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_e
         const size_t left = pairs->label_count - pairs->first;
         pairs->channels = left < LABELS_PER_BLOCK ? left : LABELS_PER_BLOCK;
         dcrf_parallel_for(pool, variables, ROWS_PER_CHUNK, pairs->fill, pairs);
-        const dcrf_status status = filter_block(pairs, error);
-        if (status < 0)
-            return status;
+        TRY(filter_block(pairs, error));
         *total += dcrf_parallel_sum(pool, variables, pairs->sum, pairs);
     }
     return DCRF_OK;
@@ -73,9 +72,7 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
     const dcrf_model *model = pairs->plan->model;
     double sums[DCRF_MOST_TOGETHER];
     size_t count, next = 0;
-    dcrf_status status = sum_together(pairs, sums, &count, error);
-    if (status < 0)
-        return status;
+    TRY(sum_together(pairs, sums, &count, error));
     const size_t widest =
         pairs->label_count < LABELS_PER_BLOCK ? pairs->label_count : LABELS_PER_BLOCK;
     pairs->stride = dcrf_padded(widest);
@@ -91,8 +88,8 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
         double sum = 0;
         if (weight > 0 && count > 0)
             sum = sums[next++];
-        else if (weight > 0 && (status = sum_kernel(pairs, &sum, error)) < 0)
-            return status;
+        else if (weight > 0)
+            TRY(sum_kernel(pairs, &sum, error));
         if (of_kernel)
             of_kernel[pairs->kernel] = weight * sum;
         *total += weight * sum;

@@ -20,6 +20,9 @@ extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_s
  * mean field and the LP share it, and the LP shares the block that goes in. */
 extern const struct dcrf_slot dcrf_filtered_slot;
 
+/* A second such block while moves try a labelling; polishing releases it at its end. */
+extern const struct dcrf_slot dcrf_trial_slot;
+
 /* A sum over kernels, labels and variables. For each kernel with nonzero weight and each block of
  * labels, `fill` writes the block `in` (one channel per label), the operator filters `in` to `out`,
  * and `sum` computes its sum from the two. Blocks are narrow, so that 65535 labels never need 65535

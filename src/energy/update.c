@@ -3,8 +3,23 @@
 #include "core/workspace.h"
 #include "dsp/dsp.h"
 
+#define ROWS_PER_CHUNK 1024
+
 static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
+}
+
+static void update_only(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->softmax(context, begin, end, NULL);
+}
+
+void dcrf_update_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t variables,
+                      double *sums) {
+    if (sums)
+        dcrf_parallel_sums(pool, variables, update_rows, softmax, sums, DCRF_SOFTMAX_SUMS);
+    else
+        dcrf_parallel_for(pool, variables, ROWS_PER_CHUNK, update_only, softmax);
 }
 
 /* From the message; factor 0: from the unary energies alone. */
@@ -25,8 +40,7 @@ static void update_all(const struct dcrf_update *update, float factor, const flo
                                    .logits = update->logits,
                                    .q = update->q,
                                    .next = update->next};
-    dcrf_parallel_sums(dcrf_workspace_pool(coupling->workspace), model->variables, update_rows,
-                       &softmax, sums, DCRF_SOFTMAX_SUMS);
+    dcrf_update_rows(&softmax, dcrf_workspace_pool(coupling->workspace), model->variables, sums);
 }
 
 void dcrf_update_start(const struct dcrf_update *update, double *sums) {

@@ -3,6 +3,7 @@
 #ifndef DCRF_ENERGY_UPDATE_H
 #define DCRF_ENERGY_UPDATE_H
 
+#include "dsp/dsp.h"
 #include "energy/coupling.h"
 
 /* Blocks with the model's stride. */
@@ -18,7 +19,11 @@ struct dcrf_update {
     float *next; /* may be q */
 };
 
-/* next = softmax(-unary). *sums: see dsp/dsp.h. */
+/* The softmax of all rows by all threads, with its sums if they are wanted (not NULL). */
+void dcrf_update_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t variables,
+                      double *sums);
+
+/* next = softmax(-unary). *sums: see dsp/dsp.h; NULL: not wanted. */
 void dcrf_update_start(const struct dcrf_update *update, double *sums);
 
 /* next = softmax of the logits -unary - 2 coldness Psi q + extra, damped. */

@@ -2,7 +2,7 @@
 #include "filter/operator.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 
@@ -34,7 +34,7 @@ static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_
                           invert_sums, scale);
         status = op->methods->rescale(op, workspace, scale, error);
     }
-    op->scale = scale;
+    op->scale = scale; /* which a grid goes on reading */
     op->bytes += op->variables * sizeof *scale;
     return status;
 }
@@ -53,12 +53,9 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
     const struct dcrf_operator_source *source = dcrf_workspace_source(workspace);
     /* A device reads the channels where the caller has them, except for exact operators. */
     if (features->given && (!source || kind == DCRF_OPERATOR_EXACT)) {
-        struct dcrf_features copy = *features;
-        status = dcrf_features_copy(&copy, error);
-        if (status == DCRF_OK)
-            status = dcrf_operator_build(out, &copy, normalization, kind, workspace, error);
-        dcrf_features_clear(&copy);
-        return status;
+        DCRF_AT_END(dcrf_features_clear) struct dcrf_features copy = *features;
+        TRY(dcrf_features_copy(&copy, error));
+        return dcrf_operator_build(out, &copy, normalization, kind, workspace, error);
     }
     if (source)
         return source->methods->make(out, source->device, features, normalization, kind, error);
@@ -91,14 +88,10 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
     if (!op || !grid || !kernel || !workspace)
         return dcrf_fail_null(error, "the operator, the grid, the kernel or the workspace");
     DCRF_ENTER(workspace, error);
-    struct dcrf_features features;
+    DCRF_AT_END(dcrf_features_clear) struct dcrf_features features = {0};
     *op = NULL;
-    dcrf_status status = dcrf_features_new(&features, grid, kernel, error);
-    if (status < 0)
-        return status;
-    status = dcrf_operator_build(op, &features, kernel->normalization, kind, workspace, error);
-    dcrf_features_clear(&features);
-    return status;
+    TRY(dcrf_features_new(&features, grid, kernel, error));
+    return dcrf_operator_build(op, &features, kernel->normalization, kind, workspace, error);
 }
 
 void dcrf_operator_free(dcrf_operator **op) {
@@ -147,9 +140,7 @@ dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspa
     if (!op || !workspace || !in || !out)
         return dcrf_fail_null(error, "the operator, the workspace, the input or the output");
     DCRF_ENTER(workspace, error);
-    const dcrf_status status = check_block(channels, stride, error);
-    if (status < 0)
-        return status;
+    TRY(check_block(channels, stride, error));
     if (direction != DCRF_SYMMETRIC && direction != DCRF_FORWARD && direction != DCRF_ADJOINT)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a direction", (int)direction);
     const struct dcrf_application application = {.direction = direction,
@@ -185,15 +176,13 @@ dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *work
     DCRF_ENTER(workspace, error);
     const size_t n = op->variables;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    float *ones = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *ones);
+    DCRF_SCOPED float *ones = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *ones);
     if (!ones)
         return dcrf_fail_memory(error, "the row sums of a kernel");
     float *sums = ones + n * DCRF_NARROW_LANES;
     dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, ones);
-    const dcrf_status status =
-        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums, 1, DCRF_NARROW_LANES, error);
-    if (status == DCRF_OK)
-        dcrf_parallel_column(pool, row_sums, sums, DCRF_NARROW_LANES, n);
-    dcrf_release(ones);
-    return status;
+    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums, 1, DCRF_NARROW_LANES,
+                            error));
+    dcrf_parallel_column(pool, row_sums, sums, DCRF_NARROW_LANES, n);
+    return DCRF_OK;
 }

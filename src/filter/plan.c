@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/holders.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/timer.h"
 
 #include <math.h>
@@ -20,10 +20,7 @@ static dcrf_status build_kernel(struct dcrf_plan_kernel *built,
                                 const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,
                                 dcrf_workspace *workspace, dcrf_error *error) {
-    const dcrf_status status =
-        dcrf_operator_build(&built->op, features, normalization, kind, workspace, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_operator_build(&built->op, features, normalization, kind, workspace, error));
     built->diagonal = dcrf_allocate(features->variables, sizeof *built->diagonal);
     if (!built->diagonal)
         return dcrf_fail_memory(error, "the diagonal of a kernel");
@@ -103,32 +100,24 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a plan needs a %s",
                          model ? "workspace" : "model");
     DCRF_ENTER(workspace, error);
-    const dcrf_status fits = check_time(model, kind, workspace, error);
-    if (fits < 0)
-        return fits;
-    dcrf_plan *plan = dcrf_allocate_zero(1, sizeof *plan);
+    TRY(check_time(model, kind, workspace, error));
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = dcrf_allocate_zero(1, sizeof *plan);
     if (!plan)
         return dcrf_fail_memory(error, "a plan");
     plan->model = model;
     plan->kernel_revision = model->kernel_revision;
     dcrf_model_hold(model);
     plan->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *plan->kernels);
-    if (!plan->kernels) {
-        dcrf_plan_free(&plan);
+    if (!plan->kernels)
         return dcrf_fail_memory(error, "a plan");
-    }
     plan->kernel_count = model->kernel_count;
     for (size_t m = 0; m < plan->kernel_count; m++) {
         const struct dcrf_model_kernel *kernel = &model->kernels[m];
-        const dcrf_status status = build_kernel(&plan->kernels[m], &kernel->features,
-                                                kernel->normalization, kind, workspace, error);
-        if (status < 0) {
-            dcrf_plan_free(&plan);
-            return status;
-        }
+        TRY(build_kernel(&plan->kernels[m], &kernel->features, kernel->normalization, kind,
+                         workspace, error));
     }
     dcrf_workspace_release(workspace, &dcrf_operator_slot2); /* of the diagonals: for each vertex */
-    *out = plan;
+    *out = DCRF_PASS_ON(plan);
     return DCRF_OK;
 }
 
@@ -220,14 +209,12 @@ dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, cons
                                                      .stride = stride,
                                                      .factor = (float)weight,
                                                      .accumulate = !is_first};
-        const dcrf_status status =
-            dcrf_operator_run(plan->kernels[m].op, workspace, &application, error);
-        if (status < 0)
-            return status;
+        TRY(dcrf_operator_run(plan->kernels[m].op, workspace, &application, error));
         is_first = false;
     }
     if (is_first)
-        memset(out, 0, plan->model->variables * stride * sizeof *out);
+        dcrf_parallel_clear(dcrf_workspace_pool(workspace), out,
+                            plan->model->variables * stride * sizeof *out);
     return DCRF_OK;
 }
 
@@ -247,17 +234,14 @@ static void add_doubles(void *context, size_t begin, size_t end, size_t worker) 
 dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspace, const double *in,
                                  double *out, double *scratch, size_t channels, dcrf_error *error) {
     const size_t count = plan->model->variables * channels;
-    memset(out, 0, count * sizeof *out);
+    dcrf_parallel_clear(dcrf_workspace_pool(workspace), out, count * sizeof *out);
     for (size_t m = 0; m < plan->kernel_count; m++) {
         const dcrf_operator *op = plan->kernels[m].op;
         struct double_addition addition = {scratch, out, plan->model->kernels[m].weight};
         if (addition.weight == 0)
             continue;
-        dcrf_status status = dcrf_go_on(workspace, "summing up", error);
-        if (status == DCRF_OK)
-            status = op->methods->apply_double(op, workspace, in, scratch, channels, error);
-        if (status < 0)
-            return status;
+        TRY(dcrf_go_on(workspace, "summing up", error));
+        TRY(op->methods->apply_double(op, workspace, in, scratch, channels, error));
         dcrf_parallel_for(dcrf_workspace_pool(workspace), count, ROWS_PER_CHUNK, add_doubles,
                           &addition);
     }

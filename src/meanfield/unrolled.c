@@ -95,7 +95,6 @@ static dcrf_status check_stride(const dcrf_model *model, size_t stride, dcrf_err
 
 /* q_t from q_{t-1}, or the first from the unary energies alone. */
 static dcrf_status update(dcrf_unrolled *u, size_t t, dcrf_error *error) {
-    double sums[DCRF_SOFTMAX_SUMS];
     const struct dcrf_update update = {.coupling = u->coupling,
                                        .unary = u->plan->model->unary,
                                        .coldness = 1,
@@ -104,8 +103,8 @@ static dcrf_status update(dcrf_unrolled *u, size_t t, dcrf_error *error) {
                                        .q = u->q[t > 0 ? t - 1 : 0],
                                        .next = u->q[t]};
     if (t > 0)
-        return dcrf_update_step(&update, sums, error);
-    dcrf_update_start(&update, sums);
+        return dcrf_update_step(&update, NULL, error);
+    dcrf_update_start(&update, NULL);
     return DCRF_OK;
 }
 

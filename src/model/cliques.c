@@ -5,7 +5,7 @@
  *
  * after Joy et al., "Efficient Relaxations for Dense CRFs with Sparse Higher Order Potentials". */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/model.h"
 #include "model/view.h"
 
@@ -111,20 +111,13 @@ dcrf_status dcrf_model_set_cliques(dcrf_model *model, size_t count, const size_t
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "%zu cliques cannot be disjoint over %zu variables", count,
                          model->variables);
-    dcrf_status status = check_offsets_and_costs(count, offsets, costs, error);
-    if (status < 0)
-        return status;
-    uint32_t *owner = dcrf_allocate_zero(model->variables, sizeof *owner);
+    TRY(check_offsets_and_costs(count, offsets, costs, error));
+    DCRF_SCOPED uint32_t *owner = dcrf_allocate_zero(model->variables, sizeof *owner);
     if (!owner)
         return dcrf_fail_memory(error, "checking the cliques");
-    status = check_members(count, offsets, members, model->variables, owner, error);
-    dcrf_release(owner);
-    if (status < 0)
-        return status;
+    TRY(check_members(count, offsets, members, model->variables, owner, error));
     struct dcrf_cliques cliques;
-    status = allocate_cliques(&cliques, count, offsets[count] - offsets[0], error);
-    if (status < 0)
-        return status;
+    TRY(allocate_cliques(&cliques, count, offsets[count] - offsets[0], error));
     for (size_t p = 0; p <= count; p++)
         cliques.offsets[p] = offsets[p] - offsets[0];
     for (size_t i = 0; i < cliques.offsets[count]; i++)
@@ -165,9 +158,7 @@ static dcrf_status cliques_from_places(struct dcrf_cliques *cliques, const struc
     size_t count = 0;
     for (size_t i = 0; i < members; i++)
         count += i == 0 || places[i].region != places[i - 1].region;
-    const dcrf_status status = allocate_cliques(cliques, count, members, error);
-    if (status < 0)
-        return status;
+    TRY(allocate_cliques(cliques, count, members, error));
     size_t p = 0;
     for (size_t i = 0; i < members; i++) {
         if (i == 0 || places[i].region != places[i - 1].region) {
@@ -189,24 +180,16 @@ dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, d
     if (cost < 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the cost of the cliques is %g; it must not be negative", cost);
-    int32_t *regions = dcrf_allocate(model->variables, sizeof *regions);
-    struct place *places = dcrf_allocate(model->variables, sizeof *places);
+    DCRF_SCOPED int32_t *regions = dcrf_allocate(model->variables, sizeof *regions);
+    DCRF_SCOPED struct place *places = dcrf_allocate(model->variables, sizeof *places);
     struct dcrf_cliques cliques;
-    dcrf_status status;
-    if (!regions || !places) {
-        status = dcrf_fail_memory(error, "reading a clique map");
-    } else {
-        status = dcrf_view_copy_integers(map, &model->grid, "the clique map", regions, error);
-        if (status >= 0) {
-            const size_t members = sort_places(regions, model->variables, places);
-            status = cliques_from_places(&cliques, places, members, cost, error);
-        }
-    }
-    dcrf_release(places);
-    dcrf_release(regions);
-    if (status >= 0)
-        replace_cliques(model, &cliques);
-    return status;
+    if (!regions || !places)
+        return dcrf_fail_memory(error, "reading a clique map");
+    TRY(dcrf_view_copy_integers(map, &model->grid, "the clique map", regions, error));
+    const size_t members = sort_places(regions, model->variables, places);
+    TRY(cliques_from_places(&cliques, places, members, cost, error));
+    replace_cliques(model, &cliques);
+    return DCRF_OK;
 }
 
 /* ---- costs ---------------------------------------------------------------------------------- */
@@ -250,23 +233,19 @@ dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *imag
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the image of the clique costs has %zu channels, too many to address",
                          channels);
-    float *colours = dcrf_allocate(model->variables, row_bytes);
+    DCRF_SCOPED float *colours = dcrf_allocate(model->variables, row_bytes);
     if (!colours)
         return dcrf_fail_memory(error, "the colours of the cliques");
-    const dcrf_status status = dcrf_view_copy(image, &model->grid, "the image of the clique costs",
-                                              NULL, colours, channels, error);
-    if (status >= 0) {
-        struct dcrf_cliques *cliques = &model->cliques;
-        for (size_t p = 0; p < cliques->count; p++) {
-            const size_t begin = cliques->offsets[p], size = cliques->offsets[p + 1] - begin;
-            const double variance =
-                colour_variance(cliques->members + begin, size, colours, channels);
-            cliques->costs[p] = gamma * exp(-variance / eta);
-        }
-        model->revision++;
+    TRY(dcrf_view_copy(image, &model->grid, "the image of the clique costs", NULL, colours,
+                       channels, error));
+    struct dcrf_cliques *cliques = &model->cliques;
+    for (size_t p = 0; p < cliques->count; p++) {
+        const size_t begin = cliques->offsets[p], size = cliques->offsets[p + 1] - begin;
+        const double variance = colour_variance(cliques->members + begin, size, colours, channels);
+        cliques->costs[p] = gamma * exp(-variance / eta);
     }
-    dcrf_release(colours);
-    return status;
+    model->revision++;
+    return DCRF_OK;
 }
 
 double dcrf_model_clique_cost(const dcrf_model *model, size_t clique) {

@@ -16,7 +16,7 @@
 #include "model/colour.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/view.h"
 
 #include <math.h>
@@ -140,9 +140,9 @@ static dcrf_status check_scale(const float *samples, const dcrf_grid *grid, size
 
 static dcrf_status read_samples(const dcrf_grid *grid, const dcrf_view *image, float *samples,
                                 dcrf_error *error) {
-    const dcrf_status status = dcrf_view_copy(image, grid, "the image of the superpixels", NULL,
-                                              samples, image->channels, error);
-    return status < 0 ? status : check_scale(samples, grid, image->channels, error);
+    TRY(dcrf_view_copy(image, grid, "the image of the superpixels", NULL, samples, image->channels,
+                       error));
+    return check_scale(samples, grid, image->channels, error);
 }
 
 static dcrf_status allocate_planes(struct dcrf_colours *colours, const dcrf_grid *grid,
@@ -166,20 +166,18 @@ dcrf_status dcrf_colours_new(struct dcrf_colours *colours, const dcrf_grid *grid
                              const dcrf_view *image, enum dcrf_colour_space space, dcrf_pool *pool,
                              dcrf_error *error) {
     const size_t rows_a_chunk = 8, rows = grid->size[1] * grid->size[2];
-    float *samples = dcrf_allocate(grid->size[0] * rows, image->channels * sizeof *samples);
-    dcrf_status status = samples ? read_samples(grid, image, samples, error)
-                                 : dcrf_fail_memory(error, "the image of the superpixels");
-    if (status >= 0)
-        status = allocate_planes(colours, grid, error);
-    if (status >= 0) {
-        struct conversion conversion = {
-            .colours = colours, .samples = samples, .channels = image->channels, .space = space};
-        for (int i = 0; i < 256; i++)
-            conversion.of_integer[i] = linear_intensity(i);
-        dcrf_parallel_for(pool, rows, rows_a_chunk, convert_rows, &conversion);
-    }
-    dcrf_release(samples);
-    return status;
+    DCRF_SCOPED float *samples =
+        dcrf_allocate(grid->size[0] * rows, image->channels * sizeof *samples);
+    if (!samples)
+        return dcrf_fail_memory(error, "the image of the superpixels");
+    TRY(read_samples(grid, image, samples, error));
+    TRY(allocate_planes(colours, grid, error));
+    struct conversion conversion = {
+        .colours = colours, .samples = samples, .channels = image->channels, .space = space};
+    for (int i = 0; i < 256; i++)
+        conversion.of_integer[i] = linear_intensity(i);
+    dcrf_parallel_for(pool, rows, rows_a_chunk, convert_rows, &conversion);
+    return DCRF_OK;
 }
 
 void dcrf_colours_clear(struct dcrf_colours *colours) {

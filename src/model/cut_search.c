@@ -16,7 +16,7 @@
  * Otherwise the candidates are these cuts and the pairs of labels, and beyond MOST_PROGRAM_LABELS
  * these cuts alone, each given half of the length that the ones before it allow. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/cuts.h"
 
 #include <math.h>
@@ -93,13 +93,13 @@ static double *cell(const struct program *p, size_t row, size_t column) {
     return p->cells + row * (p->columns + 1) + column;
 }
 
-static bool make_program(const struct search *s, struct program *p) {
+static bool make_program(const struct search *s, struct dcrf_owned *owned, struct program *p) {
     p->rows = s->labels * (s->labels - 1) / 2;
     p->columns = s->count;
-    p->cells = dcrf_allocate_zero(p->rows + 1, (p->columns + 1) * sizeof *p->cells);
-    p->basic = dcrf_allocate(p->rows, sizeof *p->basic);
-    p->free = dcrf_allocate(p->columns, sizeof *p->free);
-    if (!p->cells || !p->basic || !p->free)
+    p->cells = dcrf_own_zero(owned, p->rows + 1, (p->columns + 1) * sizeof *p->cells);
+    p->basic = dcrf_own(owned, p->rows, sizeof *p->basic);
+    p->free = dcrf_own(owned, p->columns, sizeof *p->free);
+    if (owned->is_short)
         return false;
     for (size_t c = 0; c < p->columns; c++)
         p->free[c] = c;
@@ -172,9 +172,11 @@ static void exchange(struct program *p, size_t row, size_t column) {
 /* Stopping early is fine: the number of moves is limited. */
 static dcrf_status solve_program(struct search *s, dcrf_error *error) {
     struct program p = {0};
-    const bool is_made = make_program(s, &p);
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
     bool is_stuck = false;
-    for (size_t moves = 0; is_made && moves < 100 * (p.rows + 10); moves++) {
+    if (!make_program(s, &owned, &p))
+        return dcrf_fail_memory(error, "the cuts of a matrix");
+    for (size_t moves = 0; moves < 100 * (p.rows + 10); moves++) {
         double step = 0;
         const size_t column = choose_column(&p, is_stuck);
         const size_t row = column < p.columns ? choose_row(&p, column, is_stuck, &step) : p.rows;
@@ -185,19 +187,16 @@ static dcrf_status solve_program(struct search *s, dcrf_error *error) {
     }
     for (size_t c = 0; c < s->count; c++)
         s->lengths[c] = 0;
-    for (size_t r = 0; is_made && r < p.rows; r++)
+    for (size_t r = 0; r < p.rows; r++)
         if (p.basic[r] < p.columns)
             s->lengths[p.basic[r]] = *cell(&p, r, p.columns);
-    dcrf_release(p.cells);
-    dcrf_release(p.basic);
-    dcrf_release(p.free);
-    return is_made ? DCRF_OK : dcrf_fail_memory(error, "the cuts of a matrix");
+    return DCRF_OK;
 }
 
 /* Smaller sets first: they separate the fewest pairs. */
 static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
     const size_t labels = s->labels;
-    double *left = dcrf_allocate(labels * labels, sizeof *left);
+    DCRF_SCOPED double *left = dcrf_allocate(labels * labels, sizeof *left);
     if (!left)
         return dcrf_fail_memory(error, "the cuts of a matrix");
     for (size_t k = 0; k < labels * labels; k++)
@@ -223,7 +222,6 @@ static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
                         left[j * labels + i] = left[i * labels + j];
                     }
         }
-    dcrf_release(left);
     return DCRF_OK;
 }
 
@@ -246,13 +244,14 @@ static void drop_forbidden(struct search *s) {
 static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, double *left_out,
                                dcrf_error *error) {
     const size_t labels = s->labels;
-    double *distances = dcrf_allocate(labels * labels, sizeof *distances), factor = 0;
-    dcrf_status status = distances ? DCRF_OK : dcrf_fail_memory(error, "the cuts of a matrix");
-    while (status == DCRF_OK && factor < 1) {
-        status = dcrf_cuts_distances(cuts, distances, error);
+    DCRF_SCOPED double *distances = dcrf_allocate(labels * labels, sizeof *distances);
+    if (!distances)
+        return dcrf_fail_memory(error, "the cuts of a matrix");
+    for (double factor = 0; factor < 1;) {
+        TRY(dcrf_cuts_distances(cuts, distances, error));
         factor = 1;
         *left_out = 0;
-        for (size_t i = 0; i < labels && status == DCRF_OK; i++)
+        for (size_t i = 0; i < labels; i++)
             for (size_t j = 0; j < i; j++) {
                 const double d = distances[i * labels + j], mu = entry(s, i, j);
                 if (d > mu)
@@ -263,8 +262,7 @@ static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, double 
         for (size_t c = 0; c < cuts->count && factor < 1; c++)
             cuts->lengths[c] *= factor;
     }
-    dcrf_release(distances);
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status find_lengths(struct search *s, dcrf_error *error) {
@@ -290,19 +288,16 @@ dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t
     for (size_t k = 0; k < labels * labels; k++)
         s.largest = fmax(s.largest, (double)matrix[k]);
     s.count = count_candidates(labels);
-    s.sets = dcrf_allocate_zero(s.count, labels);
-    s.lengths = dcrf_allocate_zero(s.count, sizeof *s.lengths);
-    dcrf_status status =
-        s.sets && s.lengths ? find_lengths(&s, error) : dcrf_fail_memory(error, "cuts");
-    if (status == DCRF_OK) {
-        drop_forbidden(&s);
-        status = dcrf_cuts_new(cuts, labels, s.count, s.sets, s.lengths, NULL, error);
-    }
-    if (status == DCRF_OK)
-        status = bring_below(&s, *cuts, left_out, error);
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    s.sets = dcrf_own_zero(&owned, s.count, labels);
+    s.lengths = dcrf_own_zero(&owned, s.count, sizeof *s.lengths);
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "cuts");
+    TRY(find_lengths(&s, error));
+    drop_forbidden(&s);
+    TRY(dcrf_cuts_new(cuts, labels, s.count, s.sets, s.lengths, NULL, error));
+    const dcrf_status status = bring_below(&s, *cuts, left_out, error);
     if (status < 0)
         dcrf_cuts_free(cuts);
-    dcrf_release(s.sets);
-    dcrf_release(s.lengths);
     return status;
 }

@@ -1,7 +1,7 @@
 #include "model/cuts.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 #include <string.h>
@@ -281,7 +281,7 @@ static double measure(const uint8_t *one, const uint8_t *other, size_t step,
 
 dcrf_status dcrf_cuts_distances(const struct dcrf_cuts *cuts, double *matrix, dcrf_error *error) {
     const size_t labels = cuts->labels;
-    uint8_t *sets = dcrf_allocate(cuts->count + 1, labels);
+    DCRF_SCOPED uint8_t *sets = dcrf_allocate(cuts->count + 1, labels);
     if (!sets)
         return dcrf_fail_memory(error, "a distance between labels");
     dcrf_cuts_sets(cuts, sets);
@@ -291,6 +291,5 @@ dcrf_status dcrf_cuts_distances(const struct dcrf_cuts *cuts, double *matrix, dc
             matrix[i * labels + j] = matrix[j * labels + i] =
                 measure(sets + i, sets + j, labels, cuts);
     }
-    dcrf_release(sets);
     return DCRF_OK;
 }

@@ -6,7 +6,7 @@
 #include <dcrf/compatibility.h>
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/cuts.h"
 #include "model/model.h"
 
@@ -35,30 +35,27 @@ static float round_up(double value) {
 
 static dcrf_status fill_matrix(const struct dcrf_cuts *cuts, float *matrix, dcrf_error *error) {
     const size_t cells = cuts->labels * cuts->labels;
-    double *distances = dcrf_allocate(cells, sizeof *distances);
+    DCRF_SCOPED double *distances = dcrf_allocate(cells, sizeof *distances);
     if (!distances)
         return dcrf_fail_memory(error, "a distance between labels");
-    dcrf_status status = dcrf_cuts_distances(cuts, distances, error);
-    for (size_t k = 0; k < cells && status == DCRF_OK; k++) {
+    TRY(dcrf_cuts_distances(cuts, distances, error));
+    for (size_t k = 0; k < cells; k++) {
         matrix[k] = round_up(distances[k]);
         if (!isfinite(matrix[k]))
-            status = dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
-                               "labels %zu and %zu are farther apart than a float can say",
-                               k / cuts->labels, k % cuts->labels);
+            return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
+                             "labels %zu and %zu are farther apart than a float can say",
+                             k / cuts->labels, k % cuts->labels);
     }
-    dcrf_release(distances);
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status take(dcrf_model *model, size_t kernel, size_t count, const uint8_t *sets,
                         const double *lengths, const uint16_t *order, dcrf_error *error) {
     struct dcrf_cuts *cuts;
-    dcrf_status status = dcrf_cuts_new(&cuts, model->labels, count, sets, lengths, order, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_cuts_new(&cuts, model->labels, count, sets, lengths, order, error));
     float *matrix = dcrf_allocate(model->labels, model->labels * sizeof *matrix);
-    status = matrix ? fill_matrix(cuts, matrix, error)
-                    : dcrf_fail_memory(error, "a distance between labels");
+    dcrf_status status = matrix ? fill_matrix(cuts, matrix, error)
+                                : dcrf_fail_memory(error, "a distance between labels");
     if (status < 0) {
         dcrf_release(matrix);
         dcrf_cuts_free(&cuts);
@@ -78,9 +75,7 @@ static void fill_window(uint8_t *set, size_t labels, size_t last, size_t width) 
 
 dcrf_status dcrf_model_set_linear(dcrf_model *model, size_t kernel, double truncation,
                                   dcrf_error *error) {
-    dcrf_status status = check(model, kernel, error);
-    if (status < 0)
-        return status;
+    TRY(check(model, kernel, error));
     if (!(truncation > 0))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the truncation of a linear compatibility is %g; it must be above zero "
@@ -92,19 +87,16 @@ dcrf_status dcrf_model_set_linear(dcrf_model *model, size_t kernel, double trunc
     const size_t width = (size_t)longest;
     const double part = longest - (double)width; /* of the wider windows */
     const size_t narrow = width > 0 ? labels + width - 1 : 0, wide = part > 0 ? labels + width : 0;
-    uint8_t *sets = dcrf_allocate(narrow + wide, labels);
-    double *lengths = dcrf_allocate(narrow + wide, sizeof *lengths);
-    status = sets && lengths ? DCRF_OK : dcrf_fail_memory(error, "a distance between labels");
-    for (size_t c = 0; c < narrow + wide && status == DCRF_OK; c++) {
+    DCRF_SCOPED uint8_t *sets = dcrf_allocate(narrow + wide, labels);
+    DCRF_SCOPED double *lengths = dcrf_allocate(narrow + wide, sizeof *lengths);
+    if (!sets || !lengths)
+        return dcrf_fail_memory(error, "a distance between labels");
+    for (size_t c = 0; c < narrow + wide; c++) {
         const bool is_wide = c >= narrow;
         fill_window(sets + c * labels, labels, is_wide ? c - narrow : c, width + is_wide);
         lengths[c] = (is_wide ? part : 1 - part) / 2;
     }
-    if (status == DCRF_OK)
-        status = take(model, kernel, narrow + wide, sets, lengths, NULL, error);
-    dcrf_release(sets);
-    dcrf_release(lengths);
-    return status;
+    return take(model, kernel, narrow + wide, sets, lengths, NULL, error);
 }
 
 /* ---- trees ---------------------------------------------------------------------------------- */
@@ -149,24 +141,15 @@ static dcrf_status check_edges(const dcrf_model *model, size_t edge_count, const
     return DCRF_OK;
 }
 
-static void free_tree(struct tree *tree) {
-    dcrf_release(tree->found);
-    dcrf_release(tree->edge);
-    dcrf_release(tree->place);
-    dcrf_release(tree->next);
-    dcrf_release(tree->first);
-    dcrf_release(tree->stack);
-}
-
-static bool make_tree(struct tree *tree, size_t edges) {
+static bool make_tree(struct tree *tree, struct dcrf_owned *owned, size_t edges) {
     tree->nodes = edges + 1;
-    tree->found = dcrf_allocate(tree->nodes, sizeof(size_t));
-    tree->edge = dcrf_allocate(tree->nodes, sizeof(size_t));
-    tree->place = dcrf_allocate(tree->nodes, sizeof(size_t));
-    tree->next = dcrf_allocate(2 * edges, sizeof(size_t));
-    tree->first = dcrf_allocate(tree->nodes, sizeof(size_t));
-    tree->stack = dcrf_allocate(tree->nodes, sizeof(size_t));
-    if (!tree->found || !tree->edge || !tree->place || !tree->next || !tree->first || !tree->stack)
+    tree->found = dcrf_own(owned, tree->nodes, sizeof(size_t));
+    tree->edge = dcrf_own(owned, tree->nodes, sizeof(size_t));
+    tree->place = dcrf_own(owned, tree->nodes, sizeof(size_t));
+    tree->next = dcrf_own(owned, 2 * edges, sizeof(size_t));
+    tree->first = dcrf_own(owned, tree->nodes, sizeof(size_t));
+    tree->stack = dcrf_own(owned, tree->nodes, sizeof(size_t));
+    if (owned->is_short)
         return false;
     for (size_t v = 0; v < tree->nodes; v++)
         tree->first[v] = tree->edge[v] = tree->place[v] = NO_NODE;
@@ -199,9 +182,9 @@ static size_t walk(struct tree *tree) {
     return found;
 }
 
-static dcrf_status find_tree(struct tree *tree, const dcrf_model *model, size_t edges,
-                             dcrf_error *error) {
-    if (!make_tree(tree, edges))
+static dcrf_status find_tree(struct tree *tree, struct dcrf_owned *owned, const dcrf_model *model,
+                             size_t edges, dcrf_error *error) {
+    if (!make_tree(tree, owned, edges))
         return dcrf_fail_memory(error, "a tree of labels");
     if (walk(tree) == tree->nodes)
         return DCRF_OK;
@@ -234,21 +217,14 @@ static void fill_subtrees(const struct tree *tree, size_t labels, uint8_t *sets,
 dcrf_status dcrf_model_set_tree(dcrf_model *model, size_t kernel, size_t edge_count,
                                 const size_t *ends, const double *lengths, dcrf_error *error) {
     struct tree tree = {.ends = ends};
-    dcrf_status status = check(model, kernel, error);
-    if (status < 0 || (status = check_edges(model, edge_count, ends, lengths, error)) < 0)
-        return status;
-    uint8_t *sets = dcrf_allocate_zero(edge_count, model->labels);
-    uint16_t *order = dcrf_allocate(model->labels, sizeof *order);
-    status = sets && order ? find_tree(&tree, model, edge_count, error)
-                           : dcrf_fail_memory(error, "a tree of labels");
-    if (status == DCRF_OK) {
-        fill_subtrees(&tree, model->labels, sets, order);
-        status = take(model, kernel, edge_count, sets, lengths, order, error);
-    }
-    free_tree(&tree);
-    dcrf_release(sets);
-    dcrf_release(order);
-    return status;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    TRY(check(model, kernel, error));
+    TRY(check_edges(model, edge_count, ends, lengths, error));
+    uint8_t *sets = dcrf_own_zero(&owned, edge_count, model->labels);
+    uint16_t *order = dcrf_own(&owned, model->labels, sizeof *order);
+    TRY(find_tree(&tree, &owned, model, edge_count, error));
+    fill_subtrees(&tree, model->labels, sets, order);
+    return take(model, kernel, edge_count, sets, lengths, order, error);
 }
 
 /* ---- cuts ----------------------------------------------------------------------------------- */
@@ -256,9 +232,7 @@ dcrf_status dcrf_model_set_tree(dcrf_model *model, size_t kernel, size_t edge_co
 dcrf_status dcrf_model_set_cuts(dcrf_model *model, size_t kernel, size_t count,
                                 const unsigned char *sets, const double *lengths,
                                 dcrf_error *error) {
-    const dcrf_status status = check(model, kernel, error);
-    if (status < 0)
-        return status;
+    TRY(check(model, kernel, error));
     if (count > 0 && (!sets || !lengths))
         return dcrf_fail_null(error, "the sets of the cuts or their lengths");
     for (size_t c = 0; c < count; c++) {
@@ -351,11 +325,8 @@ dcrf_status dcrf_model_count_cuts(const dcrf_model *model, size_t kernel, size_t
     double part;
     if (!model || !count || !left_out)
         return dcrf_fail_null(error, "the model or the place for its cuts");
-    dcrf_status status = dcrf_model_check_kernel(model, kernel, error);
-    if (status == DCRF_OK)
-        status = dcrf_model_find_cuts(model, kernel, &cuts, &own, &part, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_model_check_kernel(model, kernel, error));
+    TRY(dcrf_model_find_cuts(model, kernel, &cuts, &own, &part, error));
     *count = cuts ? cuts->count : model->labels;
     *left_out = part;
     dcrf_cuts_free(&own);

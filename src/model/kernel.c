@@ -55,9 +55,7 @@ static dcrf_status check_sigma(double sigma, const char *what, size_t index, dcr
 static dcrf_status check_axis(const dcrf_kernel *kernel, const dcrf_grid *grid, size_t axis,
                               dcrf_error *error) {
     const double sigma = kernel->sigma[axis];
-    const dcrf_status status = check_sigma(sigma, "axis", axis, error);
-    if (status < 0)
-        return status;
+    TRY(check_sigma(sigma, "axis", axis, error));
     if (!(grid->spacing[axis] / sigma * (double)grid->size[axis] <= (double)FLT_MAX))
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the sigma of axis %zu is %g: too small for %zu variables %g apart", axis,
@@ -67,7 +65,6 @@ static dcrf_status check_axis(const dcrf_kernel *kernel, const dcrf_grid *grid, 
 
 static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid,
                                 dcrf_error *error) {
-    dcrf_status status;
     if (kernel->kind != DCRF_KERNEL_SPATIAL && kernel->kind != DCRF_KERNEL_BILATERAL &&
         kernel->kind != DCRF_KERNEL_FEATURES)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of kernel",
@@ -76,8 +73,7 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
         kernel->normalization != DCRF_NORMALIZE_SYMMETRIC)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
                          (int)kernel->normalization);
-    if ((status = dcrf_weight_check(kernel->weight, error)) < 0)
-        return status;
+    TRY(dcrf_weight_check(kernel->weight, error));
     const size_t axes = kernel->kind == DCRF_KERNEL_FEATURES ? 0 : grid->axes;
     const size_t channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;
     if (channels > DCRF_MAX_FEATURES || axes + channels > DCRF_MAX_FEATURES)
@@ -85,21 +81,17 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
                          "a kernel over %zu axes and %zu channels has more than %d features", axes,
                          channels, DCRF_MAX_FEATURES);
     for (size_t axis = 0; axis < axes; axis++)
-        if ((status = check_axis(kernel, grid, axis, error)) < 0)
-            return status;
+        TRY(check_axis(kernel, grid, axis, error));
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < channels; c++)
-        if ((status = check_sigma(kernel->channel_sigma[c], "channel", c, error)) < 0)
-            return status;
+        TRY(check_sigma(kernel->channel_sigma[c], "channel", c, error));
     return DCRF_OK;
 }
 
 dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
                                    const dcrf_kernel *kernel, dcrf_error *error) {
-    dcrf_status status;
     struct dcrf_features made = {.kind = kernel->kind, .pictures = 1};
-    if ((status = dcrf_grid_check(grid, &made.variables, error)) < 0 ||
-        (status = check_kernel(kernel, grid, error)) < 0)
-        return status;
+    TRY(dcrf_grid_check(grid, &made.variables, error));
+    TRY(check_kernel(kernel, grid, error));
     made.grid = *grid;
     made.axes = kernel->kind == DCRF_KERNEL_FEATURES ? 0 : grid->axes;
     made.channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;
@@ -137,15 +129,23 @@ dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error
     features->given = NULL;
     if (!given)
         return DCRF_OK;
-    features->channel_in_double = dcrf_allocate(
-        features->variables, features->channels * sizeof *features->channel_in_double);
-    if (!features->channel_in_double)
+    const size_t n = features->variables, channels = features->channels;
+    const bool are_bytes = dcrf_view_are_bytes(given, features->channel_factor);
+    if (are_bytes)
+        features->channel = dcrf_allocate(n, channels * sizeof *features->channel);
+    else
+        features->channel_in_double =
+            dcrf_allocate(n, channels * sizeof *features->channel_in_double);
+    if (!features->channel && !features->channel_in_double)
         return dcrf_fail_memory(error, "the features of a kernel");
     const char *what =
         features->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
-    dcrf_status status = dcrf_view_copy_double(
-        given, &features->grid, what, features->channel_factor, features->channel_in_double, error);
-    if (status == DCRF_OK)
+    dcrf_status status =
+        are_bytes
+            ? dcrf_view_copy(given, &features->grid, what, NULL, features->channel, channels, error)
+            : dcrf_view_copy_double(given, &features->grid, what, features->channel_factor,
+                                    features->channel_in_double, error);
+    if (status == DCRF_OK && !are_bytes)
         status = store_as_floats(features, error);
     if (status < 0)
         dcrf_features_clear(features);
@@ -155,12 +155,10 @@ dcrf_status dcrf_features_copy(struct dcrf_features *features, dcrf_error *error
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
                               const dcrf_kernel *kernel, dcrf_error *error) {
     struct dcrf_features made;
-    dcrf_status status = dcrf_features_describe(&made, grid, kernel, error);
-    if (status == DCRF_OK)
-        status = dcrf_features_copy(&made, error);
-    if (status == DCRF_OK)
-        *features = made;
-    return status;
+    TRY(dcrf_features_describe(&made, grid, kernel, error));
+    TRY(dcrf_features_copy(&made, error));
+    *features = made;
+    return DCRF_OK;
 }
 
 void dcrf_features_clear(struct dcrf_features *features) {
@@ -242,16 +240,20 @@ void dcrf_features_range(const struct dcrf_features *features, float *least, flo
         least[axis] = feature(features, axis, (double)from);
         largest[axis] = feature(features, axis, (double)(from + features->grid.size[axis] - 1));
     }
+    double low[DCRF_MAX_FEATURES], high[DCRF_MAX_FEATURES];
     for (size_t c = 0; c < channels; c++) {
-        double low = features->bytes ? 0 : dcrf_features_channel(features, c);
-        double high = features->bytes ? UINT8_MAX : low;
-        for (size_t a = 1; !features->bytes && a < features->variables; a++) {
+        low[c] = features->bytes ? 0 : dcrf_features_channel(features, c);
+        high[c] = features->bytes ? UINT8_MAX : low[c];
+    }
+    for (size_t a = 1; !features->bytes && a < features->variables; a++)
+        for (size_t c = 0; c < channels; c++) {
             const double value = dcrf_features_channel(features, a * channels + c);
-            low = value < low ? value : low;
-            high = value > high ? value : high;
+            low[c] = value < low[c] ? value : low[c];
+            high[c] = value > high[c] ? value : high[c];
         }
-        least[axes + c] = feature(features, axes + c, low);
-        largest[axes + c] = feature(features, axes + c, high);
+    for (size_t c = 0; c < channels; c++) {
+        least[axes + c] = feature(features, axes + c, low[c]);
+        largest[axes + c] = feature(features, axes + c, high[c]);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/holders.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "model/cuts.h"
 #include "model/view.h"
@@ -44,12 +44,10 @@ static dcrf_status set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
                          what, energies->channels, model->labels);
     float *unary = model->unary; /* all zero, also after a call that fails */
-    dcrf_status status = DCRF_OK;
     if (model->has_unary)
-        status = allocate_unary(&unary, model->variables, model->labels, model->stride, error);
-    if (status < 0)
-        return status;
-    status = dcrf_view_copy_with(energies, &model->grid, pool, what, unary, model->stride, error);
+        TRY(allocate_unary(&unary, model->variables, model->labels, model->stride, error));
+    const dcrf_status status =
+        dcrf_view_copy_with(energies, &model->grid, pool, what, unary, model->stride, error);
     if (status < 0) {
         if (model->has_unary)
             dcrf_release(unary);
@@ -71,26 +69,20 @@ dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t label
         return dcrf_fail_null(error, "the place for the model");
     size_t variables;
     *out = NULL;
-    dcrf_status status = dcrf_grid_check(grid, &variables, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(grid, &variables, error));
     if (labels < 1 || labels > DCRF_MAX_LABELS)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a model has 1 to %d labels, not %zu",
                          DCRF_MAX_LABELS, labels);
-    dcrf_model *model = dcrf_allocate_zero(1, sizeof *model);
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = dcrf_allocate_zero(1, sizeof *model);
     if (!model)
         return dcrf_fail_memory(error, "a model");
     model->grid = *grid;
     model->variables = variables;
     model->labels = labels;
     model->stride = dcrf_padded(labels);
-    status = allocate_unary(&model->unary, variables, labels, model->stride, error);
-    if (status < 0) {
-        dcrf_model_free(&model);
-        return status;
-    }
+    TRY(allocate_unary(&model->unary, variables, labels, model->stride, error));
     clear_unary(model);
-    *out = model;
+    *out = DCRF_PASS_ON(model);
     return DCRF_OK;
 }
 
@@ -222,10 +214,8 @@ dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weigh
                                   dcrf_error *error) {
     if (!model)
         return dcrf_fail_null(error, "the model");
-    dcrf_status status;
-    if ((status = dcrf_model_check_kernel(model, kernel, error)) < 0 ||
-        (status = dcrf_weight_check(weight, error)) < 0)
-        return status;
+    TRY(dcrf_model_check_kernel(model, kernel, error));
+    TRY(dcrf_weight_check(weight, error));
     dcrf_model_kernel_weigh(&model->kernels[kernel], weight);
     model->revision++;
     return DCRF_OK;
@@ -288,9 +278,7 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
         return dcrf_fail_null(error, "the model");
     const size_t labels = model->labels;
     size_t rows = 0; /* of values to copy */
-    dcrf_status status = dcrf_model_check_kernel(model, kernel, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_model_check_kernel(model, kernel, error));
     switch (compatibility) {
     case DCRF_COMPATIBILITY_POTTS:
         break;
@@ -309,8 +297,7 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
         if (!values)
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                              "the compatibility values of kernel %zu are missing", kernel);
-        if ((status = check_compatibility(kernel, rows, labels, values, error)) < 0)
-            return status;
+        TRY(check_compatibility(kernel, rows, labels, values, error));
         copy = dcrf_allocate(rows, labels * sizeof *copy);
         if (!copy)
             return dcrf_fail_memory(error, "a label compatibility");

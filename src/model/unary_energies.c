@@ -10,7 +10,7 @@
  * are interpolated. An image as a guide is better (unary_guided.c); the figures are in
  * docs/results/upscaling.md. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "dsp/dsp.h"
 #include "model/unary.h"
 #include "model/view.h"
@@ -56,7 +56,7 @@ static void normalize(double sign, size_t labels, float *rows, size_t variables)
 /* Energies on the array's own grid. */
 static dcrf_status convert(const dcrf_view *view, const dcrf_grid *grid, dcrf_unary_kind kind,
                            double scale, float *rows, size_t variables, dcrf_error *error) {
-    double *factor = NULL;
+    DCRF_SCOPED double *factor = NULL;
     if (scale != 1) {
         factor = dcrf_allocate(view->channels, sizeof *factor);
         if (!factor)
@@ -64,11 +64,7 @@ static dcrf_status convert(const dcrf_view *view, const dcrf_grid *grid, dcrf_un
         for (size_t i = 0; i < view->channels; i++)
             factor[i] = scale;
     }
-    const dcrf_status status =
-        dcrf_view_copy(view, grid, "the unary", factor, rows, view->channels, error);
-    dcrf_release(factor);
-    if (status < 0)
-        return status;
+    TRY(dcrf_view_copy(view, grid, "the unary", factor, rows, view->channels, error));
     if (kind == DCRF_UNARY_PROBABILITIES)
         return probabilities_to_energies(grid, view->channels, rows, variables, error);
     if (kind == DCRF_UNARY_LOGITS)
@@ -119,7 +115,7 @@ static void interpolate_row(const dcrf_grid *from, const float *rows, size_t lab
 
 static dcrf_status interpolate(const dcrf_grid *from, const float *rows, size_t labels,
                                const dcrf_grid *to, float *energies, dcrf_error *error) {
-    double *sum = dcrf_allocate(labels, sizeof *sum);
+    DCRF_SCOPED double *sum = dcrf_allocate(labels, sizeof *sum);
     cell_pair pair[DCRF_MAX_AXES];
     if (!sum)
         return dcrf_fail_memory(error, "the unary");
@@ -135,7 +131,6 @@ static dcrf_status interpolate(const dcrf_grid *from, const float *rows, size_t 
             }
         }
     }
-    dcrf_release(sum);
     return DCRF_OK;
 }
 
@@ -144,19 +139,16 @@ static dcrf_status convert_and_enlarge(const dcrf_view *view, const dcrf_grid *f
                                        size_t variables, const dcrf_view *guide, float *energies,
                                        dcrf_error *error) {
     size_t count = 0;
-    float *rows =
+    DCRF_SCOPED float *rows =
         dcrf_multiply(cells, view->channels, &count) ? dcrf_allocate(count, sizeof *rows) : NULL;
     if (!rows)
         return dcrf_fail_memory(error, "the unary");
-    dcrf_status status = convert(view, from, kind, scale, rows, cells, error);
-    if (status == DCRF_OK)
-        status = guide ? dcrf_unary_enlarge_guided(from, rows, view->channels, to, guide, energies,
-                                                   error)
-                       : interpolate(from, rows, view->channels, to, energies, error);
-    dcrf_release(rows);
-    if (status == DCRF_OK && kind != DCRF_UNARY_ENERGIES)
+    TRY(convert(view, from, kind, scale, rows, cells, error));
+    TRY(guide ? dcrf_unary_enlarge_guided(from, rows, view->channels, to, guide, energies, error)
+              : interpolate(from, rows, view->channels, to, energies, error));
+    if (kind != DCRF_UNARY_ENERGIES)
         normalize(-1, view->channels, energies, variables);
-    return status;
+    return DCRF_OK;
 }
 
 /* Networks divide sizes by up to 32; an array that is much smaller belongs to another image. */
@@ -191,13 +183,9 @@ dcrf_status dcrf_unary_energies(const dcrf_view *view, const dcrf_grid *from, dc
                                 double scale, const dcrf_grid *to, const dcrf_view *guide,
                                 float *energies, dcrf_error *error) {
     size_t cells = 0, variables = 0;
-    dcrf_status status = dcrf_grid_check(from, &cells, error);
-    if (status == DCRF_OK)
-        status = dcrf_grid_check(to, &variables, error);
-    if (status == DCRF_OK)
-        status = dcrf_view_check(view, "the unary", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(from, &cells, error));
+    TRY(dcrf_grid_check(to, &variables, error));
+    TRY(dcrf_view_check(view, "the unary", error));
     if (!energies || kind < DCRF_UNARY_ENERGIES || kind > DCRF_UNARY_LOGITS)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s",
                          energies ? "energies, probabilities or logits must be said"

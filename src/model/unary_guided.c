@@ -9,7 +9,7 @@
  * the standard deviation of the image's colours (of their distance from the mean colour), so that
  * the scale of the image does not matter. docs/results/upscaling.md says how both were chosen. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/unary.h"
 #include "model/view.h"
 
@@ -144,40 +144,31 @@ static void enlarge_at(const guided *g, size_t variable, float *out) {
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static void *allocate(size_t count, size_t each, size_t bytes) {
+static void *allocate(struct dcrf_owned *owned, size_t count, size_t each, size_t bytes) {
     size_t total = 0;
-    return dcrf_multiply(count, each, &total) ? dcrf_allocate(total, bytes) : NULL;
+    return dcrf_own(owned, dcrf_multiply(count, each, &total) ? total : SIZE_MAX, bytes);
 }
 
 dcrf_status dcrf_unary_enlarge_guided(const dcrf_grid *from, const float *rows, size_t labels,
                                       const dcrf_grid *to, const dcrf_view *guide, float *energies,
                                       dcrf_error *error) {
     size_t cells = 0, variables = 0;
-    dcrf_status status = dcrf_view_check(guide, "the image", error);
-    if (status == DCRF_OK)
-        status = dcrf_grid_check(from, &cells, error);
-    if (status == DCRF_OK)
-        status = dcrf_grid_check(to, &variables, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_view_check(guide, "the image", error));
+    TRY(dcrf_grid_check(from, &cells, error));
+    TRY(dcrf_grid_check(to, &variables, error));
     guided g = {from, to, rows, labels, .channels = guide->channels};
-    g.colours = allocate(variables, g.channels, sizeof *g.colours);
-    g.means = allocate(cells, g.channels, sizeof *g.means);
-    g.sum = dcrf_allocate(labels, sizeof *g.sum);
-    double *sums = allocate(cells, g.channels + 1, sizeof *sums);
-    status = g.colours && g.means && g.sum && sums
-                 ? dcrf_view_copy(guide, to, "the image", NULL, g.colours, g.channels, error)
-                 : dcrf_fail_memory(error, "the unary");
-    if (status == DCRF_OK) {
-        average_cells(&g, cells, variables, sums);
-        const double variance = colour_variance(&g, variables);
-        g.inverse = variance > 0 ? 1 / (2 * COLOUR_SHARE * COLOUR_SHARE * variance) : 0;
-        for (size_t a = 0; a < variables; a++)
-            enlarge_at(&g, a, energies + a * labels);
-    }
-    dcrf_release(g.colours);
-    dcrf_release(g.means);
-    dcrf_release(g.sum);
-    dcrf_release(sums);
-    return status;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    g.colours = allocate(&owned, variables, g.channels, sizeof *g.colours);
+    g.means = allocate(&owned, cells, g.channels, sizeof *g.means);
+    g.sum = dcrf_own(&owned, labels, sizeof *g.sum);
+    double *sums = allocate(&owned, cells, g.channels + 1, sizeof *sums);
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "the unary");
+    TRY(dcrf_view_copy(guide, to, "the image", NULL, g.colours, g.channels, error));
+    average_cells(&g, cells, variables, sums);
+    const double variance = colour_variance(&g, variables);
+    g.inverse = variance > 0 ? 1 / (2 * COLOUR_SHARE * COLOUR_SHARE * variance) : 0;
+    for (size_t a = 0; a < variables; a++)
+        enlarge_at(&g, a, energies + a * labels);
+    return DCRF_OK;
 }

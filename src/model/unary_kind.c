@@ -227,11 +227,8 @@ dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, dou
     size_t variables = 0;
     if (!traits)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look given");
-    dcrf_status status = dcrf_grid_check(grid, &variables, error);
-    if (status == DCRF_OK)
-        status = dcrf_view_check(view, "the unary", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(grid, &variables, error));
+    TRY(dcrf_view_check(view, "the unary", error));
     const sample s = {view, grid, scale == 0 ? 1 : scale, (variables - 1) / SAMPLE_VARIABLES + 1,
                       variables};
     dcrf_unary_traits found = {.labels = view->channels};

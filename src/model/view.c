@@ -118,6 +118,13 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
     return DCRF_OK;
 }
 
+double dcrf_grid_least_spacing(const dcrf_grid *grid) {
+    double least = grid->spacing[0];
+    for (size_t axis = 1; axis < grid->axes; axis++)
+        least = fmin(least, grid->spacing[axis]);
+    return least;
+}
+
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]) {
     uint32_t rest = (uint32_t)variable; /* fits, by dcrf_grid_check; 32-bit divisions are fast */
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
@@ -157,35 +164,27 @@ static double from_upper_half(uint16_t bits) {
 }
 
 /* memcpy: the caller's elements need not be aligned. */
+#define READ(type)                                                                                 \
+    {                                                                                              \
+        type value;                                                                                \
+        memcpy(&value, at, sizeof value);                                                          \
+        return (double)value;                                                                      \
+    }
+
 static inline double read_element(const char *at, dcrf_type type) {
     switch (type) {
     case DCRF_U8:
-        return *(const uint8_t *)at;
-    case DCRF_U16: {
-        uint16_t value;
-        memcpy(&value, at, sizeof value);
-        return value;
-    }
-    case DCRF_I16: {
-        int16_t value;
-        memcpy(&value, at, sizeof value);
-        return value;
-    }
-    case DCRF_I32: {
-        int32_t value;
-        memcpy(&value, at, sizeof value);
-        return value;
-    }
-    case DCRF_F32: {
-        float value;
-        memcpy(&value, at, sizeof value);
-        return (double)value;
-    }
-    case DCRF_F64: {
-        double value;
-        memcpy(&value, at, sizeof value);
-        return value;
-    }
+        READ(uint8_t)
+    case DCRF_U16:
+        READ(uint16_t)
+    case DCRF_I16:
+        READ(int16_t)
+    case DCRF_I32:
+        READ(int32_t)
+    case DCRF_F32:
+        READ(float)
+    case DCRF_F64:
+        READ(double)
     case DCRF_F16:
     case DCRF_BF16: {
         uint16_t bits;
@@ -311,23 +310,25 @@ static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, dcrf_p
     return !atomic_load_explicit(&copy.is_wrong, memory_order_relaxed);
 }
 
-/* Are the products of all bytes with these factors finite? */
-static bool bytes_fit(const double *factor, size_t channels) {
-    bool fit = true;
-    for (size_t c = 0; factor && c < channels; c++)
-        fit = fit && isfinite((float)(UINT8_MAX * factor[c]));
+bool dcrf_view_are_bytes(const dcrf_view *view, const double *factor) {
+    bool fit = view->type == DCRF_U8;
+    for (size_t c = 0; fit && c < view->channels; c++)
+        fit = isfinite((float)(UINT8_MAX * factor[c]));
     return fit;
 }
 
 /* Bytes, the usual case for images. */
-static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out) {
+static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, float *out, size_t stride) {
     size_t position[DCRF_MAX_AXES] = {0};
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
         for (position[1] = 0; position[1] < grid->size[1]; position[1]++) {
             const uint8_t *at = (const uint8_t *)element_at(view, position);
-            for (size_t k = 0; k < grid->size[0]; k++, at += view->stride[0])
+            for (size_t k = 0; k < grid->size[0]; k++, at += view->stride[0], out += stride) {
                 for (size_t c = 0; c < view->channels; c++)
-                    *out++ = (double)at[(ptrdiff_t)c * view->channel_stride];
+                    out[c] = at[(ptrdiff_t)c * view->channel_stride];
+                for (size_t c = view->channels; c < stride; c++)
+                    out[c] = 0;
+            }
         }
 }
 
@@ -335,14 +336,12 @@ static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out
 static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                              const double *factor, float *scaled, double *unscaled, size_t stride,
                              dcrf_pool *pool, dcrf_error *error) {
-    const dcrf_status status = dcrf_view_check(view, what, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_view_check(view, what, error));
     if (view->type == DCRF_F32 && scaled && !factor &&
         copy_all_floats(view, grid, pool, scaled, stride))
         return DCRF_OK;
-    if (view->type == DCRF_U8 && unscaled && bytes_fit(factor, view->channels)) {
-        copy_bytes(view, grid, unscaled);
+    if (view->type == DCRF_U8 && scaled && !factor) {
+        copy_bytes(view, grid, scaled, stride);
         return DCRF_OK;
     }
     size_t position[DCRF_MAX_AXES], row = 0;
@@ -385,9 +384,7 @@ dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, 
 
 dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                                     int32_t *out, dcrf_error *error) {
-    const dcrf_status status = dcrf_view_check(view, what, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_view_check(view, what, error));
     if (view->channels != 1)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; it must have one", what,
                          view->channels);

@@ -10,6 +10,9 @@
 /* Is this a valid grid? On success *variables is the number of its points. */
 dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error *error);
 
+/* The least distance between neighbouring variables. */
+double dcrf_grid_least_spacing(const dcrf_grid *grid);
+
 /* The x, y, z of a variable. */
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]);
 
@@ -36,6 +39,9 @@ dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const c
 /* The same without factors, floats by all threads of a pool. */
 dcrf_status dcrf_view_copy_with(const dcrf_view *view, const dcrf_grid *grid, dcrf_pool *pool,
                                 const char *what, float *out, size_t stride, dcrf_error *error);
+
+/* Is this a view of bytes, whose products with factor[c] are finite floats? */
+bool dcrf_view_are_bytes(const dcrf_view *view, const double *factor);
 
 /* Copy a view into doubles unchanged. Fails where a value times factor[c] is not a finite float. */
 dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,

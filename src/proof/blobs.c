@@ -4,7 +4,7 @@
 #include "proof/blobs.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <dcrf/energy.h>
 #include <string.h>
@@ -96,10 +96,7 @@ static dcrf_status move(struct dcrf_groups *groups, const struct blobs *blobs, u
             if (groups->is_over && groups->is_over(groups->is_over_user))
                 return DCRF_OK;
             dcrf_energy found;
-            const dcrf_status status =
-                dcrf_energy_of_labels(known->plan, known->workspace, trial, &found, NULL, error);
-            if (status < 0)
-                return status;
+            TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &found, NULL, error));
             if (found.total < *energy) {
                 *energy = found.total;
                 *is_better = true;
@@ -113,19 +110,13 @@ dcrf_status dcrf_blobs_move(struct dcrf_groups *groups, double *energy, bool *is
                             dcrf_error *error) {
     const size_t n = groups->known->model->variables;
     struct blobs blobs = {.known = groups->known};
-    uint16_t *trial = dcrf_allocate(n, sizeof *trial);
-    blobs.members = dcrf_allocate(n, sizeof *blobs.members);
-    blobs.seen = dcrf_allocate_zero(n, 1);
-    dcrf_status status = DCRF_OK;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    uint16_t *trial = dcrf_own(&owned, n, sizeof *trial);
+    blobs.members = dcrf_own(&owned, n, sizeof *blobs.members);
+    blobs.seen = dcrf_own_zero(&owned, n, 1);
     *is_better = false;
-    if (trial && blobs.members && blobs.seen) {
-        find(&blobs);
-        status = move(groups, &blobs, trial, energy, is_better, error);
-    } else {
-        status = dcrf_fail_memory(error, "a proof");
-    }
-    dcrf_release(trial);
-    dcrf_release(blobs.members);
-    dcrf_release(blobs.seen);
-    return status;
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "a proof");
+    find(&blobs);
+    return move(groups, &blobs, trial, energy, is_better, error);
 }

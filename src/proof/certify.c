@@ -1,6 +1,7 @@
 /* Certifying a labelling: the LP method runs until its bound is close enough to the labelling's
  * energy, or the time is up. */
 #include "core/error.h"
+#include "core/owned.h"
 #include "core/timer.h"
 #include "energy/sums.h"
 #include "lp/lp.h"
@@ -94,15 +95,13 @@ static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *label
 /* Prove labels, and with them a smaller gap, in the remaining time. */
 static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
                          dcrf_certify_info *certificate, dcrf_error *error) {
-    dcrf_proof *proof;
+    DCRF_AT_END(dcrf_proof_free) dcrf_proof *proof = NULL;
     const size_t label_count = solver->problem.model->labels;
-    dcrf_status status = dcrf_solver_measure(solver, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_solver_measure(solver, error));
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
     if (dcrf_stop_is_due(&solver->stop) || !can_prove_more(solver->problem.plan))
         return prove_by_gap(solver, labels, certificate, error);
-    status = dcrf_proof_of_run(&proof, solver, error);
+    dcrf_status status = dcrf_proof_of_run(&proof, solver, error);
     if (status < 0)
         return dcrf_stop_is_due(&solver->stop) ? prove_by_gap(solver, labels, certificate, error)
                                                : status;
@@ -114,7 +113,6 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
         certificate->wrong += !possible[a * label_count + labels[a]];
         certificate->right += count == 1 && possible[a * label_count + labels[a]];
     }
-    dcrf_proof_free(&proof);
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
     certificate->lower_bound = fmin(solver->info.lower_bound, certificate->best_energy);
     certificate->relative_gap = dcrf_relative_gap(
@@ -127,10 +125,9 @@ static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_ene
                            dcrf_error *error) {
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     /* The labelling is one candidate among others: the LP starts from the best. */
-    dcrf_status status = dcrf_solver_consider(solver, labels, energy, error);
-    return status < 0 ? status
-                      : dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, labels,
-                                            energy, NULL, error);
+    TRY(dcrf_solver_consider(solver, labels, energy, error));
+    return dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, labels, energy,
+                               NULL, error);
 }
 
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
@@ -142,22 +139,15 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     DCRF_ENTER(workspace, error);
     const double began_s = dcrf_time_s();
     dcrf_certify_info made = {0};
-    dcrf_solver *solver = NULL;
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *solver = NULL;
     const dcrf_settings lp = solver_settings(plan, settings);
-    dcrf_status status = check(settings, error);
-    if (status < 0)
-        return status;
-    if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
-        return status;
+    TRY(check(settings, error));
+    TRY(dcrf_solver_new(&solver, plan, workspace, &lp, error));
     dcrf_solver_begin(solver);
-    status = measure(solver, labels, &made.energy, error);
-    if (status == DCRF_OK)
-        status = run(solver, settings, &made, error);
-    if (status == DCRF_OK && solver->has_started)
-        status = prove(solver, labels, &made, error);
-    dcrf_solver_free(&solver);
-    if (status < 0)
-        return status;
+    TRY(measure(solver, labels, &made.energy, error));
+    TRY(run(solver, settings, &made, error));
+    if (solver->has_started)
+        TRY(prove(solver, labels, &made, error));
     const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
     made.is_constant = dcrf_labels_are_constant(labels, variables);
     made.time_s = dcrf_time_s() - began_s;

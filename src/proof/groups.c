@@ -27,7 +27,6 @@
 
 #include "backend/simplex.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "dsp/dsp.h"
 
 #include <math.h>
@@ -42,23 +41,19 @@ dcrf_status dcrf_groups_init(struct dcrf_groups *groups, struct dcrf_knowledge *
                              double epsilon, dcrf_error *error) {
     const size_t n = known->model->variables, labels = known->model->labels;
     *groups = (struct dcrf_groups){.known = known, .epsilon = epsilon};
-    groups->y = dcrf_allocate(n, labels * sizeof *groups->y);
-    groups->value = dcrf_allocate_zero(n, labels);
-    groups->member = dcrf_allocate(n, 1);
-    groups->reduced = dcrf_allocate(n, labels * sizeof *groups->reduced);
-    groups->pairs = dcrf_allocate(n, sizeof *groups->pairs);
-    if (groups->pairs && groups->y && groups->value && groups->member && groups->reduced)
+    groups->y = dcrf_own(&groups->owned, n, labels * sizeof *groups->y);
+    groups->value = dcrf_own_zero(&groups->owned, n, labels);
+    groups->member = dcrf_own(&groups->owned, n, 1);
+    groups->reduced = dcrf_own(&groups->owned, n, labels * sizeof *groups->reduced);
+    groups->pairs = dcrf_own(&groups->owned, n, sizeof *groups->pairs);
+    if (!groups->owned.is_short)
         return DCRF_OK;
     dcrf_groups_clear(groups);
     return dcrf_fail_memory(error, "a proof for groups of variables");
 }
 
 void dcrf_groups_clear(struct dcrf_groups *groups) {
-    dcrf_release(groups->pairs);
-    dcrf_release(groups->y);
-    dcrf_release(groups->value);
-    dcrf_release(groups->member);
-    dcrf_release(groups->reduced);
+    dcrf_disown(&groups->owned);
     *groups = (struct dcrf_groups){0};
 }
 
@@ -167,9 +162,7 @@ static dcrf_status reduce_all(struct dcrf_groups *groups, dcrf_error *error) {
     for (size_t i = 0; i < known->model->labels; i++) {
         struct channel channel = {groups, i};
         if (dcrf_parallel_sum(pool, n, place, &channel) > 0) {
-            const dcrf_status status = dcrf_knowledge_sum(known, NODES, known->table, error);
-            if (status < 0)
-                return status;
+            TRY(dcrf_knowledge_sum(known, NODES, known->table, error));
         } else {
             memset(known->sum, 0, n * sizeof *known->sum);
         }
@@ -215,9 +208,7 @@ dcrf_status dcrf_groups_decide(struct dcrf_groups *groups, dcrf_error *error) {
     while (out > 0) {
         if (is_over(groups))
             return DCRF_OK;
-        const dcrf_status status = reduce_all(groups, error);
-        if (status < 0)
-            return status;
+        TRY(reduce_all(groups, error));
         out = (double)dcrf_groups_pay_cliques(groups);
         out += dcrf_parallel_sum(pool, n, put_out, groups);
     }
@@ -282,8 +273,7 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
             /* A label that is possible nowhere has y = 0, and its reduced costs are not used. */
             if (dcrf_parallel_sum(pool, n, place_all, &channel) == 0)
                 continue;
-            if ((status = dcrf_knowledge_sum(known, NODES, known->table, error)) < 0)
-                return status;
+            TRY(dcrf_knowledge_sum(known, NODES, known->table, error));
             dcrf_parallel_for(pool, n, GRAIN, reduce, &channel);
         }
         groups->sweeps += share_of_rest(known);
@@ -351,9 +341,7 @@ static dcrf_status sum_pairs(struct dcrf_groups *groups, dcrf_error *error) {
         }
         if (count == 0)
             continue;
-        const dcrf_status status = dcrf_knowledge_sum(known, 3, table, error);
-        if (status < 0)
-            return status;
+        TRY(dcrf_knowledge_sum(known, 3, table, error));
         for (size_t a = 0; a < n; a++)
             pairs[a] += known->bin[a] == 0 ? known->sum[a] : 0;
     }
@@ -392,11 +380,8 @@ dcrf_status dcrf_groups_excess(struct dcrf_groups *groups, double *excess, dcrf_
     groups->is_free = false;
     for (size_t a = 0; a < n; a++)
         groups->member[a] = known->round[a] == 0;
-    dcrf_status status = reduce_all(groups, error);
-    if (status == DCRF_OK)
-        status = sum_pairs(groups, error);
-    if (status < 0)
-        return status;
+    TRY(reduce_all(groups, error));
+    TRY(sum_pairs(groups, error));
     *excess = (dcrf_parallel_sum(pool, n, sum_excess, groups) + sum_broken(known)) * (1 + 0x1p-20);
     *excess = fmax(*excess, 0);
     exclude(groups, *excess);

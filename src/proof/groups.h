@@ -19,6 +19,7 @@ struct dcrf_groups {
     double sweeps;               /* over all labels and variables, so far */
     bool (*is_over)(void *user); /* called before every sweep; NULL: never over */
     void *is_over_user;
+    struct dcrf_owned owned;
 };
 
 dcrf_status dcrf_groups_init(struct dcrf_groups *groups, struct dcrf_knowledge *known,

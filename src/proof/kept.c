@@ -5,7 +5,6 @@
 #include "proof/kept.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "lp/lp.h"
 
 #include <math.h>
@@ -41,22 +40,24 @@ static bool is_alive(const dcrf_model *model, const float *y, size_t label, doub
     return false;
 }
 
-static dcrf_status take_point(const struct dcrf_lp *lp, double epsilon, size_t bins, const float *y,
-                              double weight, bool is_exact, struct dcrf_certificate_point *point,
-                              dcrf_error *error) {
+/* The mixture has room for it. */
+static dcrf_status add_point(const struct dcrf_lp *lp, double epsilon, size_t bins, const float *y,
+                             double weight, bool is_exact, struct dcrf_certificate_mixture *mixture,
+                             dcrf_error *error) {
+    struct dcrf_certificate_point *point = &mixture->points[mixture->point_count++];
     const dcrf_model *model = lp->problem->model;
     const size_t n = model->variables;
     point->weight = weight;
     point->epsilon = epsilon;
     point->nodes = is_exact ? 0 : (uint32_t)bins;
     point->levels = choose_steps(lp, epsilon);
-    point->plane = dcrf_allocate_zero(model->labels, sizeof *point->plane);
+    point->plane = dcrf_own_zero(&mixture->owned, model->labels, sizeof *point->plane);
     if (!point->plane)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < model->labels; i++)
         if (is_alive(model, y, i, DEAD * epsilon))
             point->plane[i] = (uint16_t)++point->plane_count;
-    point->values = dcrf_allocate(point->plane_count, n * sizeof *point->values);
+    point->values = dcrf_own(&mixture->owned, point->plane_count, n * sizeof *point->values);
     if (!point->values)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < model->labels; i++)
@@ -75,7 +76,7 @@ static dcrf_status take_shares(const struct dcrf_lp *lp, struct dcrf_certificate
     const size_t n = model->variables;
     if (model->cliques.count == 0)
         return DCRF_OK;
-    mixture->shares = dcrf_allocate_zero(n, model->labels * sizeof *mixture->shares);
+    mixture->shares = dcrf_own_zero(&mixture->owned, n, model->labels * sizeof *mixture->shares);
     if (!mixture->shares)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t a = 0; a < n && lp->space.form == DCRF_CLIQUE_MIN; a++)
@@ -94,7 +95,6 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
     const size_t bins = (size_t)fmax(16, 0.5 / epsilon);
     double sum = 0, total = 0;
     size_t count = 0;
-    dcrf_status status = DCRF_OK;
     for (size_t k = 0; k < kept->count; k++) {
         const bool counts = lp->best.part_weights[k] > LEAST_WEIGHT;
         total += lp->best.part_weights[k];
@@ -102,17 +102,16 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
         count += counts;
     }
     mixture->size = lp->problem->model->variables;
-    mixture->points = dcrf_allocate_zero(count > 0 ? count : 1, sizeof *mixture->points);
+    mixture->points =
+        dcrf_own_zero(&mixture->owned, count > 0 ? count : 1, sizeof *mixture->points);
     if (!mixture->points)
         return dcrf_fail_memory(error, "a certificate");
-    if (count == 0) {
-        mixture->point_count = 1;
-        status = take_point(lp, epsilon, bins, lp->y, 1, is_exact, mixture->points, error);
-    }
-    for (size_t k = 0; k < kept->count && status == DCRF_OK; k++)
+    if (count == 0)
+        TRY(add_point(lp, epsilon, bins, lp->y, 1, is_exact, mixture, error));
+    for (size_t k = 0; k < kept->count; k++)
         if (lp->best.part_weights[k] > LEAST_WEIGHT) /* the last factor keeps the sum below 1 */
-            status = take_point(lp, kept->parts[k].epsilon, kept->parts[k].bins, kept->parts[k].y,
-                                fmin(1, total) * lp->best.part_weights[k] / sum * (1 - 0x1p-48),
-                                is_exact, &mixture->points[mixture->point_count++], error);
-    return status == DCRF_OK ? take_shares(lp, mixture, error) : status;
+            TRY(add_point(lp, kept->parts[k].epsilon, kept->parts[k].bins, kept->parts[k].y,
+                          fmin(1, total) * lp->best.part_weights[k] / sum * (1 - 0x1p-48), is_exact,
+                          mixture, error));
+    return take_shares(lp, mixture, error);
 }

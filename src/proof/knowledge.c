@@ -9,7 +9,6 @@
 #include "proof/knowledge.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "dsp/dsp.h"
 
 #include <math.h>
@@ -70,14 +69,11 @@ static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
             continue;
         for (size_t a = 0; a < n; a++)
             known->indicator[a] = 1;
-        dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
-                                                       known->indicated, 1, error);
-        if (status < 0)
-            return status;
+        TRY(op->methods->apply_double(op, known->workspace, known->indicator, known->indicated, 1,
+                                      error));
         for (size_t a = 0; a < n; a++)
             known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-32);
-        if ((status = count_errors(known, op, weight, NULL, error)) < 0)
-            return status;
+        TRY(count_errors(known, op, weight, NULL, error));
     }
     find_errors(known);
     return DCRF_OK;
@@ -90,31 +86,26 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     const size_t n = model->variables;
     *known = (struct dcrf_knowledge){
         .plan = plan, .model = model, .workspace = workspace, .undecided = n, .member_count = n};
-    dcrf_status status =
-        dcrf_model_find_distance(model, "a proof for single variables", &known->distance, error);
-    if (status < 0)
-        return status;
-    known->labels = dcrf_allocate(n, sizeof *known->labels);
-    known->possible = dcrf_allocate(n, model->labels);
-    known->round = dcrf_allocate_zero(n, sizeof *known->round);
-    known->cost = dcrf_allocate(n, model->labels * sizeof *known->cost);
-    known->row_sums = dcrf_allocate_zero(n, sizeof *known->row_sums);
-    known->left_out = dcrf_allocate_zero(n, sizeof *known->left_out);
-    known->error = dcrf_allocate(n, sizeof *known->error);
-    known->bin = dcrf_allocate(n, sizeof *known->bin);
-    known->fraction = dcrf_allocate_zero(n, sizeof *known->fraction);
-    known->filtered = dcrf_allocate(n, sizeof *known->filtered);
-    known->indicator = dcrf_allocate(n, sizeof *known->indicator);
-    known->indicated = dcrf_allocate(n, sizeof *known->indicated);
-    known->sum = dcrf_allocate(n, sizeof *known->sum);
+    TRY(dcrf_model_find_distance(model, "a proof for single variables", &known->distance, error));
+    struct dcrf_owned *work = &known->work;
+    known->labels = dcrf_own(&known->result, n, sizeof *known->labels);
+    known->possible = dcrf_own(&known->result, n, model->labels);
+    known->round = dcrf_own_zero(work, n, sizeof *known->round);
+    known->cost = dcrf_own(work, n, model->labels * sizeof *known->cost);
+    known->row_sums = dcrf_own_zero(work, n, sizeof *known->row_sums);
+    known->left_out = dcrf_own_zero(work, n, sizeof *known->left_out);
+    known->error = dcrf_own(work, n, sizeof *known->error);
+    known->bin = dcrf_own(work, n, sizeof *known->bin);
+    known->fraction = dcrf_own_zero(work, n, sizeof *known->fraction);
+    known->filtered = dcrf_own(work, n, sizeof *known->filtered);
+    known->indicator = dcrf_own(work, n, sizeof *known->indicator);
+    known->indicated = dcrf_own(work, n, sizeof *known->indicated);
+    known->sum = dcrf_own(work, n, sizeof *known->sum);
     known->table =
-        dcrf_allocate_zero(TABLE_NODES, dcrf_bin_row(TABLE_NODES) * sizeof *known->table);
-    if (!known->labels || !known->possible || !known->round || !known->cost || !known->row_sums ||
-        !known->left_out || !known->error || !known->bin || !known->fraction || !known->filtered ||
-        !known->indicator || !known->indicated || !known->sum || !known->table)
-        status = dcrf_fail_memory(error, "a proof");
-    if (status == DCRF_OK)
-        status = sum_rows(known, error);
+        dcrf_own_zero(work, TABLE_NODES, dcrf_bin_row(TABLE_NODES) * sizeof *known->table);
+    const dcrf_status status = work->is_short || known->result.is_short
+                                   ? dcrf_fail_memory(error, "a proof")
+                                   : sum_rows(known, error);
     if (status < 0) {
         dcrf_knowledge_clear(known);
         return status;
@@ -135,35 +126,15 @@ static void drop_parts(struct dcrf_knowledge *known) {
 }
 
 void dcrf_knowledge_keep_result(struct dcrf_knowledge *known) {
-    uint16_t *labels = known->labels;
-    uint8_t *possible = known->possible;
-    known->labels = NULL;
-    known->possible = NULL;
-    dcrf_knowledge_clear(known);
-    known->labels = labels;
-    known->possible = possible;
+    drop_parts(known);
+    dcrf_disown(&known->work);
+    *known = (struct dcrf_knowledge){
+        .labels = known->labels, .possible = known->possible, .result = known->result};
 }
 
 void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
-    drop_parts(known);
-    dcrf_release(known->members);
-    dcrf_release(known->packed_bin);
-    dcrf_release(known->packed_fraction);
-    dcrf_release(known->packed);
-    dcrf_release(known->labels);
-    dcrf_release(known->possible);
-    dcrf_release(known->round);
-    dcrf_release(known->cost);
-    dcrf_release(known->row_sums);
-    dcrf_release(known->left_out);
-    dcrf_release(known->error);
-    dcrf_release(known->bin);
-    dcrf_release(known->fraction);
-    dcrf_release(known->filtered);
-    dcrf_release(known->indicator);
-    dcrf_release(known->indicated);
-    dcrf_release(known->sum);
-    dcrf_release(known->table);
+    dcrf_knowledge_keep_result(known);
+    dcrf_disown(&known->result);
     *known = (struct dcrf_knowledge){0};
 }
 
@@ -205,9 +176,7 @@ dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const 
                                              .fraction = known->parts ? known->packed_fraction
                                                                       : known->fraction,
                                              .out = known->filtered};
-        const dcrf_status status = op->methods->ordered(op, known->workspace, &channel, error);
-        if (status < 0)
-            return status;
+        TRY(op->methods->ordered(op, known->workspace, &channel, error));
         dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->member_count, GRAIN,
                           add_filtered, &weighted);
     }
@@ -228,10 +197,7 @@ static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error
         const double weight = known->model->kernels[m].weight;
         if (weight == 0)
             continue;
-        const dcrf_status status =
-            op->methods->apply_double(op, known->workspace, in, out, 1, error);
-        if (status < 0)
-            return status;
+        TRY(op->methods->apply_double(op, known->workspace, in, out, 1, error));
         for (size_t k = 0; k < known->member_count; k++)
             known->sum[known->parts ? known->members[k] : k] += weight * out[k];
     }
@@ -241,33 +207,31 @@ static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error
 dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
                                    size_t first, size_t count, double *columns, dcrf_error *error) {
     const size_t members = known->member_count;
-    double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in), *out;
-    uint32_t *place = dcrf_allocate(size, sizeof *place); /* the index of each among the members */
-    dcrf_status status = in && place ? DCRF_OK : dcrf_fail_memory(error, "a proof");
-    if (status == DCRF_OK) {
-        for (size_t k = 0, at = 0; k < size; k++, at++) {
-            while (known->parts && known->members[at] != rest[k])
-                at++;
-            place[k] = known->parts ? (uint32_t)at : rest[k];
-        }
-        for (size_t c = 0; c < count; c++)
-            in[place[first + c] * count + c] = 1;
-        memset(columns, 0, size * count * sizeof *columns);
+    DCRF_SCOPED double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in);
+    /* The index of each among the members. */
+    DCRF_SCOPED uint32_t *place = dcrf_allocate(size, sizeof *place);
+    if (!in || !place)
+        return dcrf_fail_memory(error, "a proof");
+    double *out = in + members * count;
+    for (size_t k = 0, at = 0; k < size; k++, at++) {
+        while (known->parts && known->members[at] != rest[k])
+            at++;
+        place[k] = known->parts ? (uint32_t)at : rest[k];
     }
-    for (size_t m = 0; m < known->plan->kernel_count && status == DCRF_OK; m++) {
+    for (size_t c = 0; c < count; c++)
+        in[place[first + c] * count + c] = 1;
+    memset(columns, 0, size * count * sizeof *columns);
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
         const dcrf_operator *op = operator_of(known, m);
         const double weight = known->model->kernels[m].weight;
-        out = in + members * count;
         if (weight == 0)
             continue;
-        status = op->methods->apply_double(op, known->workspace, in, out, count, error);
-        for (size_t k = 0; k < size && status == DCRF_OK; k++)
+        TRY(op->methods->apply_double(op, known->workspace, in, out, count, error));
+        for (size_t k = 0; k < size; k++)
             for (size_t c = 0; c < count; c++)
                 columns[k * count + c] += weight * out[place[k] * count + c];
     }
-    dcrf_release(in);
-    dcrf_release(place);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- smaller operators ---------------------------------------------------------------------- */
@@ -281,25 +245,19 @@ static bool can_shrink(const struct dcrf_knowledge *known) {
 
 static dcrf_status allocate_packed(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables;
-    if (!known->members)
-        known->members = dcrf_allocate(n, sizeof *known->members);
-    if (!known->packed_bin)
-        known->packed_bin = dcrf_allocate(n, sizeof *known->packed_bin);
-    if (!known->packed_fraction)
-        known->packed_fraction = dcrf_allocate(n, sizeof *known->packed_fraction);
-    if (!known->packed)
-        known->packed = dcrf_allocate(n, 2 * sizeof *known->packed);
-    return known->members && known->packed_bin && known->packed_fraction && known->packed
-               ? DCRF_OK
-               : dcrf_fail_memory(error, "a proof");
+    if (known->packed)
+        return DCRF_OK;
+    known->members = dcrf_own(&known->work, n, sizeof *known->members);
+    known->packed_bin = dcrf_own(&known->work, n, sizeof *known->packed_bin);
+    known->packed_fraction = dcrf_own(&known->work, n, sizeof *known->packed_fraction);
+    known->packed = dcrf_own(&known->work, n, 2 * sizeof *known->packed);
+    return known->packed ? DCRF_OK : dcrf_fail_memory(error, "a proof");
 }
 
 /* Restrict the operators to the undecided variables. */
 static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables, kernels = known->plan->kernel_count;
-    dcrf_status status = allocate_packed(known, error);
-    if (status < 0)
-        return status;
+    TRY(allocate_packed(known, error));
     drop_parts(known);
     known->parts = dcrf_allocate_zero(kernels, sizeof *known->parts);
     if (!known->parts)
@@ -315,11 +273,8 @@ static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
         const double weight = known->model->kernels[m].weight;
         if (weight == 0)
             continue;
-        status = whole->methods->part(whole, known->bin, known->workspace, &known->parts[m], error);
-        if (status == DCRF_OK)
-            status = count_errors(known, known->parts[m], weight, known->members, error);
-        if (status < 0)
-            return status;
+        TRY(whole->methods->part(whole, known->bin, known->workspace, &known->parts[m], error));
+        TRY(count_errors(known, known->parts[m], weight, known->members, error));
     }
     find_errors(known);
     return DCRF_OK;
@@ -368,9 +323,7 @@ dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *m
         }
         if (counted == 0)
             continue;
-        const dcrf_status status = dcrf_knowledge_sum(known, 2, table, error);
-        if (status < 0)
-            return status;
+        TRY(dcrf_knowledge_sum(known, 2, table, error));
         for (size_t a = 0; a < n; a++)
             known->cost[a * labels + i] -= 2 * known->sum[a];
     }
@@ -453,10 +406,7 @@ static dcrf_status sum_possible(struct dead_ends *ends, dcrf_error *error) {
         const double weight = known->model->kernels[m].weight;
         if (weight == 0)
             continue;
-        const dcrf_status status =
-            op->methods->apply_double(op, known->workspace, ends->in, ends->out, channels, error);
-        if (status < 0)
-            return status;
+        TRY(op->methods->apply_double(op, known->workspace, ends->in, ends->out, channels, error));
         for (size_t e = 0; e < known->member_count * channels; e++)
             ends->sum[e] += weight * ends->out[e];
     }
@@ -484,19 +434,17 @@ static void exclude(struct dead_ends *ends, size_t channel) {
 dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known,
                                      const struct dcrf_interrupt *interrupt, dcrf_error *error) {
     struct dead_ends ends = {.known = known};
-    ends.in = dcrf_allocate(known->member_count, 3 * CHANNELS * sizeof *ends.in);
-    if (!ends.in)
+    DCRF_SCOPED double *memory = dcrf_allocate(known->member_count, 3 * CHANNELS * sizeof *memory);
+    if (!memory)
         return dcrf_fail_memory(error, "a proof");
+    ends.in = memory;
     ends.out = ends.in + known->member_count * CHANNELS;
     ends.sum = ends.out + known->member_count * CHANNELS;
-    dcrf_status status = DCRF_OK;
-    size_t next = choose_labels(&ends, 0);
-    while (status == DCRF_OK && ends.channels > 0 && !dcrf_is_interrupted(interrupt)) {
-        status = sum_possible(&ends, error);
-        for (size_t c = 0; c < ends.channels && status == DCRF_OK; c++)
+    for (size_t next = choose_labels(&ends, 0);
+         ends.channels > 0 && !dcrf_is_interrupted(interrupt); next = choose_labels(&ends, next)) {
+        TRY(sum_possible(&ends, error));
+        for (size_t c = 0; c < ends.channels; c++)
             exclude(&ends, c);
-        next = choose_labels(&ends, next);
     }
-    dcrf_release(ends.in);
-    return status;
+    return DCRF_OK;
 }

@@ -14,6 +14,7 @@
 #define DCRF_PROOF_KNOWLEDGE_H
 
 #include "core/interrupt.h"
+#include "core/owned.h"
 #include "filter/plan.h"
 #include "verify/certificate.h"
 
@@ -49,7 +50,8 @@ struct dcrf_knowledge {
     float *fraction;
     float *filtered;
     double *sum;
-    float *table; /* DCRF_VALUE_NODES + 2 rows */
+    float *table;                   /* DCRF_VALUE_NODES + 2 rows */
+    struct dcrf_owned result, work; /* `labels` and `possible`; all other arrays but `parts` */
 };
 
 /* Start with every label possible. Deciding variables, and the sums below, require Potts; with

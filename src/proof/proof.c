@@ -36,9 +36,7 @@ static dcrf_status check(const dcrf_solver *solver, const dcrf_proof_settings *s
     if (!solver || !settings)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a proof needs a %s",
                          solver ? "settings" : "solver");
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     if (solver->settings.method != DCRF_METHOD_LP)
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "a proof needs the dual of the LP; the solver's method is %s",
@@ -91,13 +89,9 @@ static bool count_possible(const struct dcrf_knowledge *known, dcrf_proof_info *
 static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     double excess = INFINITY, error_of;
-    dcrf_status status =
-        known->distance ? DCRF_OK : dcrf_groups_excess(&run->groups, &excess, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
-                                       NULL, &error_of, error);
-    if (status < 0)
-        return status;
+    TRY(known->distance ? DCRF_OK : dcrf_groups_excess(&run->groups, &excess, error));
+    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy, NULL,
+                              &error_of, error));
     const double floor = run->solver->info.unary_floor, bound = run->solver->info.lower_bound;
     const bool is_only_one = count_possible(known, info);
     dcrf_energy_round_up(&info->energy, error_of);
@@ -132,10 +126,9 @@ static dcrf_status choose_plan(dcrf_proof *proof, const dcrf_solver *solver, boo
     if (!is_certificate || !is_elsewhere || is_exact(plan))
         return DCRF_OK;
     const size_t threads = dcrf_workspace_threads(solver->problem.workspace);
-    const dcrf_status status = dcrf_workspace_new(&proof->own_workspace, threads, error);
-    return status < 0 ? status
-                      : dcrf_plan_new(&proof->own_plan, plan->model, DCRF_OPERATOR_FAST,
-                                      proof->own_workspace, error);
+    TRY(dcrf_workspace_new(&proof->own_workspace, threads, error));
+    return dcrf_plan_new(&proof->own_plan, plan->model, DCRF_OPERATOR_FAST, proof->own_workspace,
+                         error);
 }
 
 static dcrf_status prove(struct dcrf_proof_run *run, dcrf_proof *made, dcrf_error *error) {
@@ -171,9 +164,7 @@ static dcrf_status make(dcrf_proof **out, dcrf_solver *solver, const dcrf_proof_
     if (!out)
         return dcrf_fail_null(error, "the place for the proof");
     *out = NULL;
-    dcrf_status status = check(solver, settings, error);
-    if (status < 0)
-        return status;
+    TRY(check(solver, settings, error));
     dcrf_proof *proof = dcrf_allocate_zero(1, sizeof *proof);
     if (!proof)
         return dcrf_fail_memory(error, "a proof");
@@ -190,7 +181,7 @@ static dcrf_status make(dcrf_proof **out, dcrf_solver *solver, const dcrf_proof_
                                  .began_s = began_s};
     if (stop)
         run.until_s = began_s + SEARCHING_PART * (stop->deadline_s - began_s);
-    status = dcrf_method_fetch(solver->method, solver->state, error);
+    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status == DCRF_OK)
         status = dcrf_lp_fetch_best(solver->state, error);
     if (status == DCRF_OK)

@@ -2,7 +2,6 @@
  * prove them, and the bound of the rest (docs/reference/certificate.md). It claims only what a
  * check will confirm. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "energy/columns.h"
 #include "proof/kept.h"
 #include "proof/proof_run.h"
@@ -36,9 +35,9 @@ static dcrf_status take_cuts(const struct dcrf_proof_run *run,
     const struct dcrf_cuts *cuts = run->lp->space.columns->groups[0].cuts;
     content->has_cuts = true;
     content->cut_count = cuts->count;
-    content->cut_lengths = dcrf_allocate(cuts->count, sizeof *content->cut_lengths);
-    content->cut_sets = dcrf_allocate(cuts->count, cuts->labels);
-    if (!content->cut_lengths || !content->cut_sets)
+    content->cut_lengths = dcrf_own(&content->owned, cuts->count, sizeof *content->cut_lengths);
+    content->cut_sets = dcrf_own(&content->owned, cuts->count, cuts->labels);
+    if (content->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
     memcpy(content->cut_lengths, cuts->lengths, cuts->count * sizeof *cuts->lengths);
     dcrf_cuts_sets(cuts, content->cut_sets);
@@ -49,22 +48,19 @@ static dcrf_status take_cuts(const struct dcrf_proof_run *run,
 dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy,
                                        dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
-    dcrf_status status = dcrf_kept_mixture(run->lp, run->is_exact, &run->kept, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_kept_mixture(run->lp, run->is_exact, &run->kept, error));
     struct dcrf_certificate_content content = {
         .identity = {.is_exact = run->is_exact}, .labels = known->labels, .mixtures = &run->kept};
     const struct dcrf_interrupt interrupt = {dcrf_proof_is_cut_short, run};
     double excess = INFINITY;
     dcrf_plan *plan = run->is_exact ? NULL : (dcrf_plan *)known->plan;
     DCRF_WATCH(known->workspace, &interrupt);
-    status = take_cuts(run, &content, error);
+    dcrf_status status = take_cuts(run, &content, error);
     run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
     if (status == DCRF_OK)
         status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
                                   known->possible, error);
-    dcrf_release(content.cut_lengths);
-    dcrf_release(content.cut_sets);
+    dcrf_disown(&content.owned);
     if (status == DCRF_ERROR_INTERRUPTED) {
         run->kept.size = 0; /* not checked, so not claimed */
         return DCRF_OK;
@@ -119,12 +115,12 @@ static size_t find_planes(const struct dcrf_proof_run *run, bool of_rest, uint16
 static bool pack_values(const struct dcrf_proof_run *run,
                         struct dcrf_certificate_content *content) {
     const size_t n = run->known->model->variables, labels = run->known->model->labels;
-    content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
+    content->plane = dcrf_own_zero(&content->owned, labels, sizeof *content->plane);
     if (!content->plane)
         return false;
     if (!run->known->distance)
         content->plane_count = find_planes(run, false, content->plane);
-    content->values = dcrf_allocate(content->plane_count, n);
+    content->values = dcrf_own(&content->owned, content->plane_count, n);
     for (size_t i = 0; i < labels && content->values; i++)
         for (size_t a = 0; a < n && content->plane[i] > 0; a++)
             content->values[(content->plane[i] - (size_t)1) * n + a] =
@@ -139,24 +135,23 @@ static bool pack_rest(const struct dcrf_proof_run *run, struct dcrf_certificate_
     const size_t n = known->model->variables, labels = known->model->labels;
     if (known->undecided == 0 || known->distance)
         return true;
-    struct dcrf_certificate_mixture *rest = &content->mixtures[content->mixture_count];
+    struct dcrf_certificate_mixture *rest = &content->mixtures[content->mixture_count++];
     rest->after = known->rounds;
     rest->size = known->undecided;
-    rest->points = dcrf_allocate_zero(1, sizeof *rest->points);
+    rest->points = dcrf_own_zero(&rest->owned, 1, sizeof *rest->points);
     if (!rest->points)
         return false;
-    content->mixture_count++;
     rest->point_count = 1;
     struct dcrf_certificate_point *point = rest->points;
     point->weight = 1;
     point->epsilon = run->groups.epsilon;
     point->nodes = DCRF_VALUE_NODES;
     point->levels = DCRF_VALUE_MOST;
-    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    point->plane = dcrf_own_zero(&rest->owned, labels, sizeof *point->plane);
     if (!point->plane)
         return false;
     point->plane_count = find_planes(run, true, point->plane);
-    point->values = dcrf_allocate(point->plane_count, rest->size * sizeof *point->values);
+    point->values = dcrf_own(&rest->owned, point->plane_count, rest->size * sizeof *point->values);
     for (size_t i = 0; i < labels && point->values; i++) {
         if (point->plane[i] == 0)
             continue;
@@ -178,39 +173,28 @@ dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info 
                               uint8_t **bytes, size_t *size, dcrf_error *error) {
     const struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables;
+    DCRF_AT_END(dcrf_certificate_clear)
     struct dcrf_certificate_content content = {.energy = info->energy.total,
                                                .lower_bound = info->lower_bound,
                                                .proven = info->proven,
                                                .rounds = known->rounds};
-    dcrf_status status = dcrf_identity_of_model(&content.identity, known->model, run->is_exact,
-                                                known->workspace, error);
-    if (status < 0)
-        return status;
-    status = take_cuts(run, &content, error);
-    if (status == DCRF_OK && !content.identity.is_exact)
-        status =
-            dcrf_identity_take_matrices(&content.identity, known->plan, known->workspace, error);
-    if (status < 0) {
-        dcrf_certificate_clear(&content);
-        return status;
-    }
-    content.epsilon = dcrf_allocate(known->rounds, sizeof *content.epsilon);
-    content.mixtures = dcrf_allocate_zero(2, sizeof *content.mixtures);
+    TRY(dcrf_identity_of_model(&content.identity, known->model, run->is_exact, known->workspace,
+                               error));
+    TRY(take_cuts(run, &content, error));
+    if (!content.identity.is_exact)
+        TRY(dcrf_identity_take_matrices(&content.identity, known->plan, known->workspace, error));
+    content.epsilon = dcrf_own(&content.owned, known->rounds, sizeof *content.epsilon);
+    content.mixtures = dcrf_own_zero(&content.owned, 2, sizeof *content.mixtures);
     if (content.mixtures && run->kept.size > 0)
         content.mixtures[content.mixture_count++] = take_kept(run);
-    content.labels = dcrf_allocate(n, sizeof *content.labels);
-    content.round = dcrf_allocate(n, sizeof *content.round);
-    if (content.epsilon && content.mixtures && content.labels && content.round &&
-        pack_values(run, &content) && pack_rest(run, &content)) {
-        for (size_t r = 0; r < known->rounds; r++)
-            content.epsilon[r] =
-                r < run->first_rounds ? DCRF_PROOF_FIRST_EPSILON : DCRF_PROOF_REST_EPSILON;
-        memcpy(content.labels, known->labels, n * sizeof *content.labels);
-        memcpy(content.round, known->round, n * sizeof *content.round);
-        status = dcrf_certificate_encode(&content, bytes, size, error);
-    } else {
-        status = dcrf_fail_memory(error, "a certificate");
-    }
-    dcrf_certificate_clear(&content);
-    return status;
+    content.labels = dcrf_own(&content.owned, n, sizeof *content.labels);
+    content.round = dcrf_own(&content.owned, n, sizeof *content.round);
+    if (content.owned.is_short || !pack_values(run, &content) || !pack_rest(run, &content))
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t r = 0; r < known->rounds; r++)
+        content.epsilon[r] =
+            r < run->first_rounds ? DCRF_PROOF_FIRST_EPSILON : DCRF_PROOF_REST_EPSILON;
+    memcpy(content.labels, known->labels, n * sizeof *content.labels);
+    memcpy(content.round, known->round, n * sizeof *content.round);
+    return dcrf_certificate_encode(&content, bytes, size, error);
 }

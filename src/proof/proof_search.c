@@ -10,7 +10,7 @@
 #include "proof/proof_run.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/timer.h"
 #include "energy/energy_double.h"
 #include "proof/blobs.h"
@@ -50,10 +50,8 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
     double error_of;
     if (!run->lp->has_best)
         return DCRF_OK;
-    const dcrf_status status = dcrf_energy_in_double(known->plan, known->workspace, known->labels,
-                                                     &energy, NULL, &error_of, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL,
+                              &error_of, error));
     if (run->settings.certificate)
         return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);
     struct exclusion exclusion = {run, energy.total + error_of -
@@ -111,23 +109,21 @@ static bool is_over(void *user) {
 
 static dcrf_status eliminate(struct dcrf_proof_run *run, dcrf_error *error) {
     const struct dcrf_interrupt interrupt = {is_over, run};
-    const dcrf_status status = dcrf_knowledge_eliminate(run->known, &interrupt, error);
-    return status < 0 ? status : dcrf_knowledge_decide(run->known, NULL, error);
+    TRY(dcrf_knowledge_eliminate(run->known, &interrupt, error));
+    return dcrf_knowledge_decide(run->known, NULL, error);
 }
 
 /* Decide groups and eliminate dead ends until that brings little. */
 static dcrf_status decide_groups(struct dcrf_proof_run *run, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
     size_t before = SIZE_MAX;
-    while (status == DCRF_OK && !is_over(run) &&
-           (before == SIZE_MAX ||
-            (double)(before - run->known->undecided) >= WORTHWHILE * (double)before)) {
+    while (!is_over(run) && (before == SIZE_MAX || (double)(before - run->known->undecided) >=
+                                                       WORTHWHILE * (double)before)) {
         before = run->known->undecided;
-        status = dcrf_groups_decide(&run->groups, error);
-        if (status == DCRF_OK && run->known->undecided > 0)
-            status = eliminate(run, error);
+        TRY(dcrf_groups_decide(&run->groups, error));
+        if (run->known->undecided > 0)
+            TRY(eliminate(run, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* Take the labels of largest y at the undecided variables as x if that lowers the energy. */
@@ -135,7 +131,7 @@ static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcr
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
     dcrf_energy energy;
-    uint16_t *trial = dcrf_allocate(n, sizeof *trial);
+    DCRF_SCOPED uint16_t *trial = dcrf_allocate(n, sizeof *trial);
     if (!trial)
         return dcrf_fail_memory(error, "a proof");
     memcpy(trial, known->labels, n * sizeof *trial);
@@ -144,14 +140,12 @@ static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcr
             if (known->possible[a * labels + i] &&
                 run->groups.y[a * labels + i] > run->groups.y[a * labels + trial[a]])
                 trial[a] = (uint16_t)i;
-    const dcrf_status status =
-        dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, error);
-    if (status == DCRF_OK && energy.total < *best) {
+    TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, error));
+    if (energy.total < *best) {
         *best = energy.total;
         memcpy(known->labels, trial, n * sizeof *trial);
     }
-    dcrf_release(trial);
-    return status;
+    return DCRF_OK;
 }
 
 /* Relax the rest with handicaps as long as that decides variables; then without a handicap and with
@@ -159,47 +153,40 @@ static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcr
 static dcrf_status relax_rest(struct dcrf_proof_run *run, double handicap, double *best,
                               dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
-    dcrf_status status = DCRF_OK;
     run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
-    for (int fruitless = 0; fruitless < MOST_FRUITLESS && status == DCRF_OK && !is_over(run);
-         handicap /= 2) {
+    for (int fruitless = 0; fruitless < MOST_FRUITLESS && !is_over(run); handicap /= 2) {
         const size_t before = known->undecided;
-        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
-        if (status == DCRF_OK)
-            status = consider_labels(run, best, error);
-        if (status == DCRF_OK)
-            status = decide_groups(run, error);
+        TRY(dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error));
+        TRY(consider_labels(run, best, error));
+        TRY(decide_groups(run, error));
         if ((double)(before - known->undecided) < WORTHWHILE * (double)before)
             fruitless++;
     }
-    for (; status == DCRF_OK && !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
+    for (; !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
          run->groups.epsilon = fmax(run->groups.epsilon / 2, BOUND_EPSILON))
-        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
-    if (status == DCRF_OK && !is_over(run))
-        status = dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
-    return status;
+        TRY(dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error));
+    return is_over(run) ? DCRF_OK : dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
 }
 
 /* Improve the labelling of the rest; solve the rest if it is small. */
 static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is_better,
                               dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
-    dcrf_status status = DCRF_OK;
     if (!dcrf_rest_is_small(known))
         return dcrf_blobs_move(&run->groups, best, is_better, error);
     const size_t before = known->undecided;
     const bool may_exclude = !run->settings.certificate;
-    status = dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error);
-    if (status == DCRF_OK && *is_better) {
+    TRY(dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error));
+    if (*is_better) {
         dcrf_energy energy;
-        status = dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL,
-                                       error);
-        *best = status == DCRF_OK ? energy.total : *best;
+        TRY(dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL,
+                                  error));
+        *best = energy.total;
     }
-    if (status == DCRF_OK && may_exclude)
-        status = dcrf_knowledge_decide(known, NULL, error);
+    if (may_exclude)
+        TRY(dcrf_knowledge_decide(known, NULL, error));
     *is_better |= known->undecided < before && known->undecided > 0;
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
@@ -211,22 +198,21 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
         memcpy(run->groups.y + a * labels, y + a * known->model->stride, labels * sizeof *y);
         mean += known->row_sums[a] / (double)n;
     }
-    dcrf_status status = decide_constant(run, error);
-    if (status == DCRF_OK && !is_over(run))
-        status = eliminate(run, error);
-    if (status == DCRF_OK)
-        status = decide_groups(run, error);
+    TRY(decide_constant(run, error));
+    if (!is_over(run))
+        TRY(eliminate(run, error));
+    TRY(decide_groups(run, error));
     run->first_rounds = known->rounds;
     run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
     /* Variables that remain undecided may have the wrong label in x: try to improve it. */
     bool is_better = true;
-    while (is_better && status == DCRF_OK && !is_over(run)) {
-        status = relax_rest(run, FIRST_HANDICAP * mean, &best, error);
+    while (is_better && !is_over(run)) {
+        TRY(relax_rest(run, FIRST_HANDICAP * mean, &best, error));
         is_better = false;
-        if (status == DCRF_OK && !is_over(run))
-            status = solve_rest(run, &best, &is_better, error);
+        if (!is_over(run))
+            TRY(solve_rest(run, &best, &is_better, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
@@ -235,13 +221,10 @@ dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_e
         *by_gap = count_single(run->known);
         return excluded;
     }
-    dcrf_status status =
-        dcrf_groups_init(&run->groups, run->known, DCRF_PROOF_FIRST_EPSILON, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_groups_init(&run->groups, run->known, DCRF_PROOF_FIRST_EPSILON, error));
     run->groups.is_over = is_over;
     run->groups.is_over_user = run;
-    status = exclude_by_gap(run, error);
+    dcrf_status status = exclude_by_gap(run, error);
     *by_gap = run->known->model->variables - run->known->undecided;
     return status < 0 ? status : prove_groups(run, error);
 }

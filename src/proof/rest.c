@@ -10,7 +10,7 @@
 
 #include "backend/simplex.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,35 +36,20 @@ struct rest {
     double best_energy, bound;
 };
 
-static void clear(struct rest *rest) {
-    dcrf_release(rest->variable);
-    dcrf_release(rest->matrix);
-    dcrf_release(rest->row_sum);
-    dcrf_release(rest->y);
-    dcrf_release(rest->previous);
-    dcrf_release(rest->z);
-    dcrf_release(rest->flow);
-    dcrf_release(rest->average);
-    dcrf_release(rest->best);
-    dcrf_release(rest->label);
-    dcrf_release(rest->best_label);
-}
-
-static bool allocate(struct rest *rest) {
+static bool allocate(struct rest *rest, struct dcrf_owned *owned) {
     const size_t n = rest->count, numbers = rest->count * rest->labels;
-    rest->variable = dcrf_allocate(n, sizeof *rest->variable);
-    rest->matrix = dcrf_allocate(n, n * sizeof *rest->matrix);
-    rest->row_sum = dcrf_allocate_zero(n, sizeof *rest->row_sum);
-    rest->y = dcrf_allocate(numbers, sizeof *rest->y);
-    rest->previous = dcrf_allocate(numbers, sizeof *rest->previous);
-    rest->z = dcrf_allocate(numbers, sizeof *rest->z);
-    rest->flow = dcrf_allocate(numbers, sizeof *rest->flow);
-    rest->average = dcrf_allocate_zero(numbers, sizeof *rest->average);
-    rest->best = dcrf_allocate_zero(numbers, sizeof *rest->best);
-    rest->label = dcrf_allocate(n, sizeof *rest->label);
-    rest->best_label = dcrf_allocate(n, sizeof *rest->best_label);
-    return rest->variable && rest->matrix && rest->row_sum && rest->y && rest->previous &&
-           rest->z && rest->flow && rest->average && rest->best && rest->label && rest->best_label;
+    rest->variable = dcrf_own(owned, n, sizeof *rest->variable);
+    rest->matrix = dcrf_own(owned, n, n * sizeof *rest->matrix);
+    rest->row_sum = dcrf_own_zero(owned, n, sizeof *rest->row_sum);
+    rest->y = dcrf_own(owned, numbers, sizeof *rest->y);
+    rest->previous = dcrf_own(owned, numbers, sizeof *rest->previous);
+    rest->z = dcrf_own(owned, numbers, sizeof *rest->z);
+    rest->flow = dcrf_own(owned, numbers, sizeof *rest->flow);
+    rest->average = dcrf_own_zero(owned, numbers, sizeof *rest->average);
+    rest->best = dcrf_own_zero(owned, numbers, sizeof *rest->best);
+    rest->label = dcrf_own(owned, n, sizeof *rest->label);
+    rest->best_label = dcrf_own(owned, n, sizeof *rest->best_label);
+    return !owned->is_short;
 }
 
 static const double *costs_of(const struct rest *rest, size_t a) {
@@ -77,21 +62,20 @@ static const uint8_t *possible_at(const struct rest *rest, size_t a) {
 
 static dcrf_status read_matrix(struct rest *rest, dcrf_error *error) {
     const size_t n = rest->count;
-    double *columns = dcrf_allocate(n, COLUMNS * sizeof *columns);
-    dcrf_status status = columns ? DCRF_OK : dcrf_fail_memory(error, "the rest of a proof");
-    for (size_t first = 0; first < n && status == DCRF_OK; first += COLUMNS) {
+    DCRF_SCOPED double *columns = dcrf_allocate(n, COLUMNS * sizeof *columns);
+    if (!columns)
+        return dcrf_fail_memory(error, "the rest of a proof");
+    for (size_t first = 0; first < n; first += COLUMNS) {
         const size_t count = n - first < COLUMNS ? n - first : COLUMNS;
-        status =
-            dcrf_knowledge_columns(rest->known, rest->variable, n, first, count, columns, error);
-        for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        TRY(dcrf_knowledge_columns(rest->known, rest->variable, n, first, count, columns, error));
+        for (size_t a = 0; a < n; a++)
             for (size_t c = 0; c < count; c++) {
                 const double value = a == first + c ? 0 : columns[a * count + c];
                 rest->matrix[a * n + first + c] = value;
                 rest->row_sum[a] += value;
             }
     }
-    dcrf_release(columns);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- what is proven ------------------------------------------------------------------------- */
@@ -272,29 +256,26 @@ static void exclude(const struct rest *rest, double excess) {
 dcrf_status dcrf_rest_solve(struct dcrf_knowledge *known, float *y, bool may_exclude,
                             bool *is_better, double *excess, dcrf_error *error) {
     struct rest rest = {.known = known, .count = known->undecided, .labels = known->model->labels};
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    double errors = 0;
     *is_better = false;
-    dcrf_status status = allocate(&rest) ? DCRF_OK : dcrf_fail_memory(error, "the rest of a proof");
-    if (status == DCRF_OK) {
-        begin(&rest, y);
-        status = read_matrix(&rest, error);
+    if (!allocate(&rest, &owned))
+        return dcrf_fail_memory(error, "the rest of a proof");
+    begin(&rest, y);
+    TRY(read_matrix(&rest, error));
+    for (size_t a = 0; a < rest.count; a++)
+        errors += known->error[rest.variable[a]];
+    const double before = rest.best_energy = energy_of(&rest, rest.best_label);
+    rest.bound = bound_of(&rest, rest.best, rest.best, 0);
+    solve(&rest, errors);
+    *is_better = rest.best_energy < before;
+    *excess = fmax(0, rest.best_energy - rest.bound) + errors;
+    for (size_t a = 0; a < rest.count; a++) {
+        known->labels[rest.variable[a]] = rest.best_label[a];
+        memcpy(y + rest.variable[a] * rest.labels, rest.y + a * rest.labels,
+               rest.labels * sizeof *y);
     }
-    if (status == DCRF_OK) {
-        double errors = 0;
-        for (size_t a = 0; a < rest.count; a++)
-            errors += known->error[rest.variable[a]];
-        const double before = rest.best_energy = energy_of(&rest, rest.best_label);
-        rest.bound = bound_of(&rest, rest.best, rest.best, 0);
-        solve(&rest, errors);
-        *is_better = rest.best_energy < before;
-        *excess = fmax(0, rest.best_energy - rest.bound) + errors;
-        for (size_t a = 0; a < rest.count; a++) {
-            known->labels[rest.variable[a]] = rest.best_label[a];
-            memcpy(y + rest.variable[a] * rest.labels, rest.y + a * rest.labels,
-                   rest.labels * sizeof *y);
-        }
-        if (may_exclude)
-            exclude(&rest, *excess);
-    }
-    clear(&rest);
-    return status;
+    if (may_exclude)
+        exclude(&rest, *excess);
+    return DCRF_OK;
 }

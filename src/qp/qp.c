@@ -80,16 +80,12 @@ static dcrf_status qp_step(void *state, struct dcrf_step_report *report, dcrf_er
     struct qp *qp = state;
     const struct dcrf_iterate *y = &qp->marginals;
     double quadratic, sums[DCRF_BACKEND_QP_SUMS];
-    dcrf_status status = y->methods->qp_bend(y->iterate, &quadratic, error);
-    if (status < 0)
-        return status;
+    TRY(y->methods->qp_bend(y->iterate, &quadratic, error));
     /* If rounding has made L nonnegative, there is nothing left to gain. */
     const double step = qp->linear >= 0                ? 0
                         : -qp->linear >= 2 * quadratic ? 1
                                                        : -qp->linear / (2 * quadratic);
-    status = take_sums(qp, y->methods->qp_move(y->iterate, step, sums, error), sums);
-    if (status < 0)
-        return status;
+    TRY(take_sums(qp, y->methods->qp_move(y->iterate, step, sums, error), sums));
     report->objective = qp->objective;
     report->stationarity = -qp->linear / (fabs(qp->objective) + DBL_MIN);
     return DCRF_OK;

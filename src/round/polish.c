@@ -15,7 +15,7 @@
  * the energy never rises. */
 #include "backend/make.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "energy/sums.h"
 #include "round/polisher.h"
 
 #include <math.h>
@@ -27,17 +27,18 @@
 
 /* ---- the polisher --------------------------------------------------------------------------- */
 
-static bool take_memory_for_classes(struct dcrf_polisher *polisher) {
+static bool take_memory(struct dcrf_polisher *polisher) {
     const size_t labels = polisher->model->labels;
-    if (!dcrf_coupling_is_potts(polisher->coupling) || labels > MOST_CLASSES)
-        return true;
-    polisher->class_unary = dcrf_allocate(labels * labels, sizeof(double));
-    polisher->class_mass = dcrf_allocate(labels * labels, sizeof(double));
-    polisher->class_bonus = dcrf_allocate(labels * labels, sizeof(double));
-    polisher->class_size = dcrf_allocate(labels, sizeof(size_t));
-    polisher->class_map = dcrf_allocate(labels, sizeof(uint16_t));
-    return polisher->class_unary && polisher->class_mass && polisher->class_bonus &&
-           polisher->class_size && polisher->class_map;
+    struct dcrf_owned *owned = &polisher->owned;
+    polisher->labels = dcrf_own(owned, polisher->model->variables, sizeof *polisher->labels);
+    if (dcrf_coupling_is_potts(polisher->coupling) && labels <= MOST_CLASSES) {
+        polisher->class_unary = dcrf_own(owned, labels * labels, sizeof(double));
+        polisher->class_mass = dcrf_own(owned, labels * labels, sizeof(double));
+        polisher->class_bonus = dcrf_own(owned, labels * labels, sizeof(double));
+        polisher->class_size = dcrf_own(owned, labels, sizeof(size_t));
+        polisher->class_map = dcrf_own(owned, labels, sizeof(uint16_t));
+    }
+    return !owned->is_short;
 }
 
 static dcrf_status make_moves(void *user, const struct dcrf_backend *backend,
@@ -51,22 +52,16 @@ static dcrf_status make_moves(void *user, const struct dcrf_backend *backend,
 dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
                               dcrf_workspace *workspace, dcrf_error *error) {
     *out = NULL;
+    DCRF_AT_END(dcrf_polisher_free)
     struct dcrf_polisher *polisher = dcrf_allocate_zero(1, sizeof *polisher);
     if (!polisher)
         return dcrf_fail_memory(error, "polishing");
     polisher->model = plan->model;
-    polisher->labels = dcrf_allocate(plan->model->variables, sizeof *polisher->labels);
-    dcrf_status status = dcrf_coupling_new(&polisher->coupling, plan, workspace, error);
-    if (status == DCRF_OK)
-        status =
-            dcrf_backend_make(plan, workspace, polisher->coupling, make_moves, polisher, error);
-    if (status == DCRF_OK && !(polisher->labels && take_memory_for_classes(polisher)))
-        status = dcrf_fail_memory(error, "polishing");
-    if (status < 0) {
-        dcrf_polisher_free(&polisher);
-        return status;
-    }
-    *out = polisher;
+    TRY(dcrf_coupling_new(&polisher->coupling, plan, workspace, error));
+    TRY(dcrf_backend_make(plan, workspace, polisher->coupling, make_moves, polisher, error));
+    if (!take_memory(polisher))
+        return dcrf_fail_memory(error, "polishing");
+    *out = DCRF_PASS_ON(polisher);
     return DCRF_OK;
 }
 
@@ -77,12 +72,7 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     if (polisher->moves)
         polisher->methods->free(polisher->moves);
     dcrf_coupling_free(&polisher->coupling);
-    dcrf_release(polisher->labels);
-    dcrf_release(polisher->class_unary);
-    dcrf_release(polisher->class_mass);
-    dcrf_release(polisher->class_bonus);
-    dcrf_release(polisher->class_size);
-    dcrf_release(polisher->class_map);
+    dcrf_disown(&polisher->owned);
     dcrf_release(polisher);
     *polisher_pointer = NULL;
 }
@@ -107,9 +97,7 @@ dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, d
         return DCRF_OK;
     polisher->rounds_left--;
     double energy;
-    const dcrf_status status = polisher->methods->evaluate(polisher->moves, &energy, error);
-    if (status < 0)
-        return status;
+    TRY(polisher->methods->evaluate(polisher->moves, &energy, error));
     *is_better = energy < polisher->energy - LEAST_DECREASE * fabs(polisher->energy);
     if (*is_better) {
         polisher->methods->accept(polisher->moves);
@@ -124,11 +112,8 @@ static dcrf_status apply(struct dcrf_polisher *polisher, size_t units, bool of_c
                          bool *is_better, dcrf_error *error) {
     for (unsigned halvings = 0; halvings <= MOST_HALVINGS; halvings++) {
         size_t changed;
-        const dcrf_status made =
-            polisher->methods->change(polisher->moves, of_cliques, units * polisher->rounds_left,
-                                      ((uint32_t)1 << halvings) - 1, &changed, error);
-        if (made < 0)
-            return made;
+        TRY(polisher->methods->change(polisher->moves, of_cliques, units * polisher->rounds_left,
+                                      ((uint32_t)1 << halvings) - 1, &changed, error));
         if (changed == 0 && halvings == 0)
             return DCRF_OK;
         if (changed == 0)
@@ -137,8 +122,8 @@ static dcrf_status apply(struct dcrf_polisher *polisher, size_t units, bool of_c
         if (status < 0 || *is_better || changed == 1)
             return status;
     }
-    const dcrf_status status = polisher->methods->change_best(polisher->moves, of_cliques, error);
-    return status < 0 ? status : dcrf_polisher_try(polisher, is_better, error);
+    TRY(polisher->methods->change_best(polisher->moves, of_cliques, error));
+    return dcrf_polisher_try(polisher, is_better, error);
 }
 
 static dcrf_status move_units(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
@@ -146,8 +131,8 @@ static dcrf_status move_units(struct dcrf_polisher *polisher, size_t units, bool
     *is_better = false;
     if (units == 0)
         return DCRF_OK;
-    const dcrf_status status = polisher->methods->find_gains(polisher->moves, of_cliques, error);
-    return status < 0 ? status : apply(polisher, units, of_cliques, is_better, error);
+    TRY(polisher->methods->find_gains(polisher->moves, of_cliques, error));
+    return apply(polisher, units, of_cliques, is_better, error);
 }
 
 dcrf_status dcrf_move_variables(struct dcrf_polisher *polisher, bool *is_better,
@@ -170,19 +155,18 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
     if (rounds == 0 || dcrf_is_interrupted(interrupt))
         return DCRF_OK;
     polisher->interrupt = interrupt;
-    dcrf_status status = dcrf_polisher_load(polisher, labels, rounds, error);
+    TRY(dcrf_polisher_load(polisher, labels, rounds, error));
     /* Until no kind of move improves the labelling. */
     size_t futile = 0;
-    for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0;) {
+    for (size_t k = 0; futile < move_count && polisher->rounds_left > 0;) {
         bool is_better = false;
-        status = moves[k](polisher, &is_better, error);
+        TRY(moves[k](polisher, &is_better, error));
         futile = is_better ? 0 : futile + 1;
         if (!is_better)
             k = (k + 1) % move_count;
     }
-    if (status == DCRF_OK)
-        status = dcrf_polisher_read(polisher, error);
-    if (status == DCRF_OK)
-        memcpy(labels, polisher->labels, bytes);
-    return status;
+    TRY(dcrf_polisher_read(polisher, error));
+    memcpy(labels, polisher->labels, bytes);
+    dcrf_workspace_release(polisher->coupling->workspace, &dcrf_trial_slot);
+    return DCRF_OK;
 }

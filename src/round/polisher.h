@@ -4,6 +4,7 @@
 #define DCRF_ROUND_POLISHER_H
 
 #include "backend/backend.h"
+#include "core/owned.h"
 #include "energy/coupling.h"
 #include "round/polish.h"
 
@@ -21,6 +22,7 @@ struct dcrf_polisher {
     double *class_bonus;
     size_t *class_size;
     uint16_t *class_map;
+    struct dcrf_owned owned;
     size_t rounds_left;
     const struct dcrf_interrupt *interrupt; /* checked before every round; NULL: never interrupted
                                              */

@@ -1,6 +1,6 @@
 #include "round/round.h"
 
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <dcrf/labelling.h>
 #include <stdlib.h>
@@ -26,6 +26,7 @@ struct dcrf_thresholds {
     float *threshold;
     struct share *shares;
     const uint16_t *order; /* NULL: none */
+    struct dcrf_owned owned;
 };
 
 /* The sum of the marginals of a label. */
@@ -39,22 +40,21 @@ struct dcrf_thresholds *dcrf_thresholds_new(size_t labels, const uint16_t *order
     if (!thresholds)
         return NULL;
     thresholds->order = order;
-    thresholds->label = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->label);
-    thresholds->threshold = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->threshold);
-    thresholds->shares = dcrf_allocate(labels, sizeof *thresholds->shares);
-    if (!thresholds->label || !thresholds->threshold || !thresholds->shares) {
-        dcrf_thresholds_free(thresholds);
-        return NULL;
-    }
-    return thresholds;
+    thresholds->label =
+        dcrf_own(&thresholds->owned, labels, DRAWS_PER_LABEL * sizeof *thresholds->label);
+    thresholds->threshold =
+        dcrf_own(&thresholds->owned, labels, DRAWS_PER_LABEL * sizeof *thresholds->threshold);
+    thresholds->shares = dcrf_own(&thresholds->owned, labels, sizeof *thresholds->shares);
+    if (!thresholds->owned.is_short)
+        return thresholds;
+    dcrf_thresholds_free(thresholds);
+    return NULL;
 }
 
 void dcrf_thresholds_free(struct dcrf_thresholds *thresholds) {
     if (!thresholds)
         return;
-    dcrf_release(thresholds->label);
-    dcrf_release(thresholds->threshold);
-    dcrf_release(thresholds->shares);
+    dcrf_disown(&thresholds->owned);
     dcrf_release(thresholds);
 }
 

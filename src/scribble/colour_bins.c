@@ -11,11 +11,11 @@
 #include "scribble/colour_bins.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "model/colour.h"
 #include "model/view.h"
 
 #include <dcrf/model.h>
+#include <dcrf/scribbles.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -75,9 +75,7 @@ static dcrf_status convert_to_lab(const struct values *v, size_t width, dcrf_poo
     const dcrf_grid slices = dcrf_grid_2d(width, v->count / width); /* stacked */
     const dcrf_view rgb = dcrf_view_interleaved(v->of, DCRF_F32, &slices, 3);
     struct dcrf_colours lab;
-    const dcrf_status status = dcrf_colours_new(&lab, &slices, &rgb, DCRF_COLOUR_LAB, pool, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_colours_new(&lab, &slices, &rgb, DCRF_COLOUR_LAB, pool, error));
     for (size_t a = 0; a < v->count; a++)
         for (size_t c = 0; c < 3; c++)
             v->of[a * 3 + c] = lab.plane[c][a / width * lab.stride + a % width];
@@ -155,73 +153,73 @@ static double first_width(const struct box *box, size_t channels) {
 
 static bool average_bins(struct dcrf_colour_bins *bins, const struct values *v) {
     const size_t width = v->channels + 1;
-    double *sums = dcrf_allocate_zero(bins->count, width * sizeof *sums);
-    bins->colour = dcrf_allocate(bins->count, v->channels * sizeof *bins->colour);
-    const bool done = sums && bins->colour;
-    for (size_t a = 0; done && a < v->count; a++) {
+    DCRF_SCOPED double *sums = dcrf_allocate_zero(bins->count, width * sizeof *sums);
+    bins->colour = dcrf_own(&bins->owned, bins->count, v->channels * sizeof *bins->colour);
+    if (!sums || !bins->colour)
+        return false;
+    for (size_t a = 0; a < v->count; a++) {
         double *sum = sums + bins->bin_of[a] * width;
         sum[0] += 1;
         for (size_t c = 0; c < v->channels; c++)
             sum[1 + c] += (double)v->of[a * v->channels + c];
     }
-    for (size_t b = 0; done && b < bins->count; b++)
+    for (size_t b = 0; b < bins->count; b++)
         for (size_t c = 0; c < v->channels; c++)
             bins->colour[b * v->channels + c] = (float)(sums[b * width + 1 + c] / sums[b * width]);
-    dcrf_release(sums);
-    return done;
+    return true;
 }
 
 static bool fill_bins(struct dcrf_colour_bins *bins, const struct values *v) {
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
     const struct box box = measure_box(v);
     double width = first_width(&box, v->channels);
-    struct table table = {dcrf_allocate(SLOTS, sizeof *table.key),
-                          dcrf_allocate(SLOTS, sizeof *table.bin)};
+    struct table table = {dcrf_own(&owned, SLOTS, sizeof *table.key),
+                          dcrf_own(&owned, SLOTS, sizeof *table.bin)};
     bins->dimension = v->channels;
-    bins->bin_of = dcrf_allocate(v->count, sizeof *bins->bin_of);
-    bool done = table.key && table.bin && bins->bin_of;
-    while (done && !number_bins(bins, v, &box, width, &table))
+    bins->bin_of = dcrf_own(&bins->owned, v->count, sizeof *bins->bin_of);
+    if (owned.is_short || !bins->bin_of)
+        return false;
+    while (!number_bins(bins, v, &box, width, &table))
         width *= 2;
-    done = done && average_bins(bins, v);
-    dcrf_release(table.key);
-    dcrf_release(table.bin);
-    bins->log_volume = 0;
     for (size_t c = 0; c < v->channels; c++)
         bins->log_volume += log(box.extent[c] + BIN_WIDTH);
-    return done;
+    return average_bins(bins, v);
+}
+
+static dcrf_status make_bins(struct dcrf_colour_bins *bins, const dcrf_grid *grid,
+                             const dcrf_view *image, struct values *values, dcrf_pool *pool,
+                             dcrf_error *error) {
+    double mean[DCRF_MAX_FEATURES];
+    if (!values->of)
+        return dcrf_fail_memory(error, what);
+    TRY(dcrf_view_copy(image, grid, what, NULL, values->of, image->channels, error));
+    bins->deviation = sqrt(variance_of(values, mean));
+    bins->is_srgb = is_srgb(values);
+    if (bins->is_srgb)
+        TRY(convert_to_lab(values, grid->size[0], pool, error));
+    else
+        scale(values, bins->deviation * bins->deviation, mean);
+    bins->variance = variance_of(values, mean);
+    return fill_bins(bins, values) ? DCRF_OK : dcrf_fail_memory(error, what);
 }
 
 dcrf_status dcrf_colour_bins_init(struct dcrf_colour_bins *bins, const dcrf_grid *grid,
                                   const dcrf_view *image, dcrf_pool *pool, dcrf_error *error) {
     const size_t variables = grid->size[0] * grid->size[1] * grid->size[2];
-    struct values values = {dcrf_allocate(variables, image->channels * sizeof(float)), variables,
-                            image->channels};
-    double mean[DCRF_MAX_FEATURES];
+    DCRF_SCOPED float *memory = dcrf_allocate(variables, image->channels * sizeof *memory);
+    struct values values = {memory, variables, image->channels};
     *bins = (struct dcrf_colour_bins){0};
-    dcrf_status status =
-        values.of ? dcrf_view_copy(image, grid, what, NULL, values.of, image->channels, error)
-                  : dcrf_fail_memory(error, what);
-    if (status >= 0) {
-        bins->deviation = sqrt(variance_of(&values, mean));
-        bins->is_srgb = is_srgb(&values);
-        if (bins->is_srgb)
-            status = convert_to_lab(&values, grid->size[0], pool, error);
-        else
-            scale(&values, bins->deviation * bins->deviation, mean);
-    }
-    if (status >= 0) {
-        bins->variance = variance_of(&values, mean);
-        if (!fill_bins(bins, &values))
-            status = dcrf_fail_memory(error, what);
-    }
-    dcrf_release(values.of);
+    const dcrf_status status = make_bins(bins, grid, image, &values, pool, error);
     if (status < 0)
         dcrf_colour_bins_clear(bins);
     return status;
 }
 
 void dcrf_colour_bins_clear(struct dcrf_colour_bins *bins) {
-    dcrf_release(bins->colour);
-    dcrf_release(bins->bin_of);
-    bins->colour = NULL;
-    bins->bin_of = NULL;
+    dcrf_disown(&bins->owned);
+}
+
+double dcrf_colour_bins_sigma(const struct dcrf_colour_bins *bins, double of_photographs) {
+    const bool is_photograph = bins->is_srgb || !(bins->deviation > 0);
+    return of_photographs * (is_photograph ? 1 : bins->deviation / DCRF_SCRIBBLES_CONTRAST);
 }

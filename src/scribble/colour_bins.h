@@ -3,6 +3,7 @@
 #ifndef DCRF_SCRIBBLE_COLOUR_BINS_H
 #define DCRF_SCRIBBLE_COLOUR_BINS_H
 
+#include "core/owned.h"
 #include "core/threads.h"
 
 #include <dcrf/grid.h>
@@ -20,6 +21,7 @@ struct dcrf_colour_bins {
     int is_srgb;       /* the image is a photograph and its colours are CIE Lab */
     double deviation;  /* of the image's own values, root mean square over channels */
     double log_volume; /* of the bounding box of the colours */
+    struct dcrf_owned owned;
 };
 
 /* Sort the colours of an image into bins; the caller has checked the grid and the number of
@@ -27,5 +29,8 @@ struct dcrf_colour_bins {
 dcrf_status dcrf_colour_bins_init(struct dcrf_colour_bins *bins, const dcrf_grid *grid,
                                   const dcrf_view *image, dcrf_pool *pool, dcrf_error *error);
 void dcrf_colour_bins_clear(struct dcrf_colour_bins *bins);
+
+/* The sigma of a kernel over the image's own values, given that for a photograph. */
+double dcrf_colour_bins_sigma(const struct dcrf_colour_bins *bins, double of_photographs);
 
 #endif

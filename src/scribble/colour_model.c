@@ -9,8 +9,6 @@
  * prior over labels is uniform, so the number of pixels seen of each label does not matter. */
 #include "scribble/colour_model.h"
 
-#include "core/memory.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -33,27 +31,20 @@ int dcrf_colour_model_init(struct dcrf_colour_model *model, const struct dcrf_co
                      /* For an image of a single colour any scale will do. */
                      .variance_min = VARIANCE_MIN_SHARE * (bins->variance > 0 ? bins->variance : 1),
                      .iterations_max = EM_ITERATIONS_MAX,
-                     .tolerance = EM_TOLERANCE},
-        .deficit = dcrf_allocate(bins->count, labels * sizeof(float)),
-        .probability = dcrf_allocate(bins->count, labels * sizeof(float)),
-        .weight = dcrf_allocate(labels, bins->count * sizeof(double)),
-        .mixtures = dcrf_allocate_zero(labels, sizeof(struct dcrf_mixture)),
-        .cluster = dcrf_allocate(labels, bins->count)};
+                     .tolerance = EM_TOLERANCE}};
+    struct dcrf_owned *owned = &model->owned;
+    model->deficit = dcrf_own(owned, bins->count, labels * sizeof(float));
+    model->probability = dcrf_own(owned, bins->count, labels * sizeof(float));
+    model->weight = dcrf_own(owned, labels, bins->count * sizeof(double));
+    model->mixtures = dcrf_own_zero(owned, labels, sizeof(struct dcrf_mixture));
+    model->cluster = dcrf_own(owned, labels, bins->count);
     model->refit_settings = model->settings;
     model->refit_settings.iterations_max = REFIT_ITERATIONS_MAX;
-    if (model->deficit && model->probability && model->weight && model->mixtures && model->cluster)
-        return true;
-    dcrf_colour_model_clear(model);
-    return false;
+    return !owned->is_short;
 }
 
 void dcrf_colour_model_clear(struct dcrf_colour_model *model) {
-    dcrf_release(model->deficit);
-    dcrf_release(model->probability);
-    dcrf_release(model->weight);
-    dcrf_release(model->mixtures);
-    dcrf_release(model->cluster);
-    *model = (struct dcrf_colour_model){0};
+    dcrf_disown(&model->owned);
 }
 
 /* ---- fitting -------------------------------------------------------------------------------- */

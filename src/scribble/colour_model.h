@@ -20,9 +20,10 @@ struct dcrf_colour_model {
     double *weight; /* of each bin: how much of it belongs to the label */
     struct dcrf_mixture *mixtures;
     uint8_t *cluster; /* scratch memory, one byte per bin */
+    struct dcrf_owned owned;
 };
 
-/* The bins must outlive the model. False: out of memory; nothing is left to clear. */
+/* The bins must outlive the model. False: out of memory; it can be cleared in any case. */
 int dcrf_colour_model_init(struct dcrf_colour_model *model, const struct dcrf_colour_bins *bins,
                            size_t labels, size_t components);
 void dcrf_colour_model_clear(struct dcrf_colour_model *model);

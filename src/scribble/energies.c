@@ -19,8 +19,6 @@
  * edges of objects. */
 #include "scribble/energies.h"
 
-#include "core/memory.h"
-
 #include <math.h>
 #include <stdbool.h>
 
@@ -37,25 +35,18 @@ int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_
         .grid = grid, .settings = settings, .colours = colours, .variables = variables};
     dcrf_neighbourhood_of(grid, &energies->neighbourhood);
     const size_t steps = energies->neighbourhood.steps;
-    energies->lengths = dcrf_allocate_zero(variables, steps * sizeof *energies->lengths);
-    energies->distances = dcrf_allocate(variables, colours->labels * sizeof *energies->distances);
+    struct dcrf_owned *owned = &energies->owned;
+    energies->lengths = dcrf_own_zero(owned, variables, steps * sizeof *energies->lengths);
+    energies->distances = dcrf_own(owned, variables, colours->labels * sizeof *energies->distances);
     energies->queue_count = workers < colours->labels ? workers : colours->labels;
-    energies->queues = dcrf_allocate_zero(energies->queue_count, sizeof *energies->queues);
-    bool done = energies->lengths && energies->distances && energies->queues;
-    for (size_t i = 0; done && i < energies->queue_count; i++)
-        done = dcrf_geodesic_queue_init(&energies->queues[i], variables);
-    if (!done)
-        dcrf_stroke_energies_clear(energies);
-    return done;
+    energies->queues = dcrf_own(owned, energies->queue_count, sizeof *energies->queues);
+    for (size_t i = 0; !owned->is_short && i < energies->queue_count; i++)
+        dcrf_geodesic_queue_init(&energies->queues[i], owned, variables);
+    return !owned->is_short;
 }
 
 void dcrf_stroke_energies_clear(struct dcrf_stroke_energies *energies) {
-    for (size_t i = 0; energies->queues && i < energies->queue_count; i++)
-        dcrf_geodesic_queue_clear(&energies->queues[i]);
-    dcrf_release(energies->queues);
-    dcrf_release(energies->lengths);
-    dcrf_release(energies->distances);
-    *energies = (struct dcrf_stroke_energies){0};
+    dcrf_disown(&energies->owned);
 }
 
 /* ---- lengths -------------------------------------------------------------------------------- */

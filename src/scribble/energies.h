@@ -19,14 +19,15 @@ struct dcrf_stroke_energies {
     struct dcrf_geodesic_queue
         *queues; /* one per label, or per worker if there are fewer of these */
     size_t queue_count;
+    struct dcrf_owned owned;
     const int32_t *strokes; /* set during a computation */
     const float *beliefs;
     float *out;
     size_t stride;
 };
 
-/* Everything pointed to must outlive the energies. False: out of memory; nothing is left to
- * clear. */
+/* Everything pointed to must outlive the energies. False: out of memory; they can be cleared in any
+ * case. */
 int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_grid *grid,
                               const dcrf_scribbles_settings *settings,
                               const struct dcrf_colour_model *colours, dcrf_pool *pool);

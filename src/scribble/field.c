@@ -1,9 +1,34 @@
 #include "scribble/field.h"
 
-#include "dsp/dsp.h"
+#include "core/error.h"
+#include "energy/update.h"
 
-static void update_rows(void *context, size_t begin, size_t end, double *sums) {
-    dcrf_dsp()->softmax(context, begin, end, sums);
+#include <dcrf/labelling.h>
+
+dcrf_status dcrf_field_init(struct dcrf_field *field, const dcrf_grid *grid, size_t labels,
+                            const dcrf_kernel *kernels, size_t kernel_count,
+                            dcrf_workspace *workspace, dcrf_error *error) {
+    const size_t stride = dcrf_padded(labels), row = stride * sizeof(float);
+    *field = (struct dcrf_field){.workspace = workspace,
+                                 .variables = grid->size[0] * grid->size[1] * grid->size[2],
+                                 .labels = labels,
+                                 .stride = stride};
+    TRY(dcrf_model_new(&field->model, grid, labels, error));
+    for (size_t k = 0; k < kernel_count; k++)
+        TRY(dcrf_model_add_kernel(field->model, &kernels[k], error));
+    TRY(dcrf_plan_new(&field->plan, field->model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_coupling_new(&field->coupling, field->plan, workspace, error));
+    field->unary = dcrf_own_zero(&field->owned, field->variables, row);
+    field->message = dcrf_own_zero(&field->owned, field->variables, row);
+    field->q = dcrf_own_zero(&field->owned, field->variables, row);
+    return field->owned.is_short ? dcrf_fail_memory(error, "mean field") : DCRF_OK;
+}
+
+void dcrf_field_clear(struct dcrf_field *field) {
+    dcrf_coupling_free(&field->coupling);
+    dcrf_plan_free(&field->plan);
+    dcrf_model_free(&field->model);
+    dcrf_disown(&field->owned);
 }
 
 dcrf_status dcrf_field_run(const struct dcrf_field *field, size_t iterations, dcrf_error *error) {
@@ -15,26 +40,20 @@ dcrf_status dcrf_field_run(const struct dcrf_field *field, size_t iterations, dc
                                    .factor = 0,
                                    .q = field->q,
                                    .next = field->q};
-    double sums[DCRF_SOFTMAX_SUMS]; /* unused */
     dcrf_pool *pool = dcrf_workspace_pool(field->workspace);
-    dcrf_status status = DCRF_OK;
-    dcrf_parallel_sums(pool, field->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);
+    dcrf_update_rows(&softmax, pool, field->variables, NULL);
     softmax.factor = -2;
-    for (size_t step = 0; step < iterations && status >= 0; step++) {
-        status = dcrf_coupling_sum(field->coupling, 0, field->q, field->message, field->labels,
-                                   field->stride, error);
-        if (status >= 0)
-            dcrf_parallel_sums(pool, field->variables, update_rows, &softmax, sums,
-                               DCRF_SOFTMAX_SUMS);
+    for (size_t step = 0; step < iterations; step++) {
+        TRY(dcrf_coupling_sum(field->coupling, 0, field->q, field->message, field->labels,
+                              field->stride, error));
+        dcrf_update_rows(&softmax, pool, field->variables, NULL);
     }
-    return status;
+    return DCRF_OK;
 }
 
 size_t dcrf_field_likeliest(const struct dcrf_field *field, size_t variable) {
-    const float *q = field->q + variable * field->stride;
-    size_t best = 0;
-    for (size_t i = 1; i < field->labels; i++)
-        if (q[i] > q[best])
-            best = i;
+    uint16_t best;
+    dcrf_label_by_marginals(field->q + variable * field->stride, 1, field->labels, field->stride,
+                            &best);
     return best;
 }

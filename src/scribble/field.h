@@ -1,18 +1,29 @@
-/* A few mean-field iterations with Potts kernels, used while unary energies are being estimated. */
+/* A model with Potts kernels and a few mean-field iterations, used while unary energies are being
+ * estimated. */
 #ifndef DCRF_SCRIBBLE_FIELD_H
 #define DCRF_SCRIBBLE_FIELD_H
 
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "energy/coupling.h"
 
 struct dcrf_field {
     dcrf_workspace *workspace;
-    const struct dcrf_coupling *coupling;
+    dcrf_model *model; /* of the kernels */
+    dcrf_plan *plan;
+    struct dcrf_coupling *coupling;
     size_t variables, labels, stride;
-    const float *unary; /* blocks: the unary energies */
-    float *message;     /* scratch memory */
-    float *q;           /* the resulting distributions */
+    float *unary;   /* blocks: the unary energies */
+    float *message; /* scratch memory */
+    float *q;       /* the resulting distributions */
+    struct dcrf_owned owned;
 };
+
+/* Make the kernels, and blocks of zeros. Whatever comes of it, it can be cleared. */
+dcrf_status dcrf_field_init(struct dcrf_field *field, const dcrf_grid *grid, size_t labels,
+                            const dcrf_kernel *kernels, size_t kernel_count,
+                            dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_field_clear(struct dcrf_field *field);
 
 /* Q = softmax(-unary), then Q = softmax(-unary + 2 message), `iterations` times; the derivation is
  * in meanfield/mean_field.c. */

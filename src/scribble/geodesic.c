@@ -11,7 +11,7 @@
  * Neighbours share a side, an edge or a corner (8 in 2-D, 26 in 3-D). */
 #include "scribble/geodesic.h"
 
-#include "core/memory.h"
+#include "model/view.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -24,9 +24,7 @@
 
 void dcrf_neighbourhood_of(const dcrf_grid *grid, struct dcrf_neighbourhood *neighbourhood) {
     const int reach[DCRF_MAX_AXES] = {1, grid->axes > 1, grid->axes > 2};
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < grid->axes; i++)
-        least = fmin(least, grid->spacing[i]);
+    const double least = dcrf_grid_least_spacing(grid);
     memset(neighbourhood, 0, sizeof *neighbourhood);
     for (int z = 0; z <= reach[2]; z++)
         for (int y = -reach[1]; y <= reach[1]; y++)
@@ -50,21 +48,12 @@ void dcrf_neighbourhood_of(const dcrf_grid *grid, struct dcrf_neighbourhood *nei
 
 /* ---- the queue ------------------------------------------------------------------------------ */
 
-int dcrf_geodesic_queue_init(struct dcrf_geodesic_queue *queue, size_t variables) {
-    queue->head = dcrf_allocate(BUCKETS, sizeof *queue->head);
-    queue->next = dcrf_allocate(variables, sizeof *queue->next);
-    queue->previous = dcrf_allocate(variables, sizeof *queue->previous);
-    if (queue->head && queue->next && queue->previous)
-        return true;
-    dcrf_geodesic_queue_clear(queue);
-    return false;
-}
-
-void dcrf_geodesic_queue_clear(struct dcrf_geodesic_queue *queue) {
-    dcrf_release(queue->head);
-    dcrf_release(queue->next);
-    dcrf_release(queue->previous);
-    *queue = (struct dcrf_geodesic_queue){NULL, NULL, NULL};
+bool dcrf_geodesic_queue_init(struct dcrf_geodesic_queue *queue, struct dcrf_owned *owned,
+                              size_t variables) {
+    queue->head = dcrf_own(owned, BUCKETS, sizeof *queue->head);
+    queue->next = dcrf_own(owned, variables, sizeof *queue->next);
+    queue->previous = dcrf_own(owned, variables, sizeof *queue->previous);
+    return !owned->is_short;
 }
 
 static void insert(struct dcrf_geodesic_queue *queue, uint32_t variable, uint32_t distance) {

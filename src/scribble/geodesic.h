@@ -3,6 +3,7 @@
 #ifndef DCRF_SCRIBBLE_GEODESIC_H
 #define DCRF_SCRIBBLE_GEODESIC_H
 
+#include "core/owned.h"
 #include "core/threads.h"
 
 #include <dcrf/grid.h>
@@ -33,9 +34,9 @@ struct dcrf_geodesic_queue {
     uint32_t *next, *previous;
 };
 
-/* False: out of memory; nothing is left to clear. */
-int dcrf_geodesic_queue_init(struct dcrf_geodesic_queue *queue, size_t variables);
-void dcrf_geodesic_queue_clear(struct dcrf_geodesic_queue *queue);
+/* False: out of memory. */
+bool dcrf_geodesic_queue_init(struct dcrf_geodesic_queue *queue, struct dcrf_owned *owned,
+                              size_t variables);
 
 /* The step from variable a to its neighbour a + distance[k] has the length lengths[a *
  * neighbourhood->steps + k]; steps that lead out of the grid are ignored. Variables with seeds[a]

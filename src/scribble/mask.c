@@ -20,7 +20,6 @@
  * phi of the last round; the result is -ln Q, enlarged with the picture's colours as a guide, and
  * the kernels are those that follow edges within a cell. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/timer.h"
 #include "model/unary.h"
 #include "model/view.h"
@@ -60,21 +59,19 @@ static const char what[] = "the energies of the mask";
 struct task {
     dcrf_mask_settings settings;
     dcrf_grid grid;
-    size_t variables, labels, stride;
+    size_t variables, labels;
     dcrf_workspace *workspace;
     int32_t *map, *labelling;
     float *confidence; /* 0 to 1; NULL: not given */
     struct dcrf_mask_border border;
     struct dcrf_colour_bins bins;
     struct dcrf_mask_colours colours;
-    dcrf_model *model;
-    dcrf_plan *plan;
-    struct dcrf_coupling *coupling;
-    float *unary, *message, *q; /* blocks; `message` holds the members until mean field */
+    struct dcrf_field field; /* `message` holds the members until mean field */
     size_t *label_sizes;
     double *sigma;        /* of the current round, per label */
     double colour_weight; /* of the current round */
     double witnesses_to;  /* bands */
+    struct dcrf_owned owned;
 };
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -136,8 +133,8 @@ static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image
 
 static dcrf_status read_map(struct task *t, const dcrf_view *map, dcrf_mask_info *info,
                             dcrf_error *error) {
-    const dcrf_status status = dcrf_view_copy_integers(map, &t->grid, "the mask", t->map, error);
-    for (size_t a = 0; status >= 0 && a < t->variables; a++) {
+    TRY(dcrf_view_copy_integers(map, &t->grid, "the mask", t->map, error));
+    for (size_t a = 0; a < t->variables; a++) {
         if (t->map[a] >= 0 && (size_t)t->map[a] >= t->labels)
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                              "the mask has the label %d; labels run from 0 to %zu", (int)t->map[a],
@@ -147,20 +144,14 @@ static dcrf_status read_map(struct task *t, const dcrf_view *map, dcrf_mask_info
         info->labels_used += t->label_sizes[t->map[a]]++ == 0;
         info->known++;
     }
-    return status < 0 || info->known > 0
-               ? status
+    return info->known > 0
+               ? DCRF_OK
                : dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the mask knows the label of no pixel");
 }
 
 static dcrf_status read_confidence(struct task *t, const dcrf_view *confidence, dcrf_error *error) {
-    if (!confidence)
-        return DCRF_OK;
-    t->confidence = dcrf_allocate(t->variables, sizeof *t->confidence);
-    if (!t->confidence)
-        return dcrf_fail_memory(error, what);
-    const dcrf_status status =
-        dcrf_view_copy(confidence, &t->grid, "the confidence", NULL, t->confidence, 1, error);
-    for (size_t a = 0; status >= 0 && a < t->variables; a++) {
+    TRY(dcrf_view_copy(confidence, &t->grid, "the confidence", NULL, t->confidence, 1, error));
+    for (size_t a = 0; a < t->variables; a++) {
         if (!(t->confidence[a] >= 0 && t->confidence[a] <= 1))
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                              "the confidence of a mask lies between 0 and 1; there is %g",
@@ -168,31 +159,28 @@ static dcrf_status read_confidence(struct task *t, const dcrf_view *confidence, 
         if (!(t->confidence[a] > 0))
             t->map[a] = -1;
     }
-    return status;
+    return DCRF_OK;
 }
 
-static bool take_memory(struct task *t) {
-    const size_t row = t->stride * sizeof(float);
-    t->labelling = dcrf_allocate(t->variables, sizeof *t->labelling);
-    t->unary = dcrf_allocate_zero(t->variables, row);
-    t->message = dcrf_allocate_zero(t->variables, row);
-    t->q = dcrf_allocate_zero(t->variables, row);
-    t->sigma = dcrf_allocate_zero(t->labels, sizeof *t->sigma);
-    return t->labelling && t->unary && t->message && t->q && t->sigma;
+static dcrf_status read_inputs(struct task *t, const dcrf_view *map, const dcrf_view *confidence,
+                               struct dcrf_owned *owned, dcrf_mask_info *info, dcrf_error *error) {
+    t->map = dcrf_own(owned, t->variables, sizeof *t->map);
+    t->label_sizes = dcrf_own_zero(owned, t->labels, sizeof *t->label_sizes);
+    if (confidence)
+        t->confidence = dcrf_own(owned, t->variables, sizeof *t->confidence);
+    if (owned->is_short)
+        return dcrf_fail_memory(error, what);
+    TRY(read_map(t, map, info, error));
+    return confidence ? read_confidence(t, confidence, error) : DCRF_OK;
 }
 
 static void describe_kernels(const struct task *t, dcrf_mask_info *info) {
     const dcrf_mask_settings *s = &t->settings;
-    const bool is_photograph = t->bins.is_srgb || !(t->bins.deviation > 0);
-    double least = t->grid.spacing[0];
-    for (size_t i = 1; i < t->grid.axes; i++)
-        least = fmin(least, t->grid.spacing[i]);
+    const double least = dcrf_grid_least_spacing(&t->grid);
     info->unit = t->border.unit;
     info->spatial_sigma = fmax(s->spatial_sigma * info->unit, SPATIAL_SIGMA_MIN * least);
     info->bilateral_sigma = fmax(s->bilateral_sigma * info->unit, least);
-    info->bilateral_channel_sigma =
-        s->bilateral_channel_sigma *
-        (is_photograph ? 1 : t->bins.deviation / DCRF_SCRIBBLES_CONTRAST);
+    info->bilateral_channel_sigma = dcrf_colour_bins_sigma(&t->bins, s->bilateral_channel_sigma);
     info->spatial_weight = s->spatial_weight;
     info->bilateral_weight = s->bilateral_weight;
 }
@@ -210,64 +198,29 @@ size_t dcrf_mask_kernels(const dcrf_mask_info *info, const dcrf_view *image,
     return count;
 }
 
-static dcrf_status build_kernels(struct task *t, const dcrf_view *image, const dcrf_mask_info *info,
-                                 dcrf_error *error) {
-    dcrf_kernel kernels[DCRF_MASK_KERNELS];
-    const size_t count = dcrf_mask_kernels(info, image, kernels);
-    dcrf_status status = dcrf_model_new(&t->model, &t->grid, t->labels, error);
-    for (size_t k = 0; k < count && status >= 0; k++)
-        status = dcrf_model_add_kernel(t->model, &kernels[k], error);
-    if (status >= 0)
-        status = dcrf_plan_new(&t->plan, t->model, DCRF_OPERATOR_FAST, t->workspace, error);
-    if (status >= 0)
-        status = dcrf_coupling_new(&t->coupling, t->plan, t->workspace, error);
-    return status;
-}
-
-static dcrf_status read_inputs(struct task *t, const dcrf_view *map, const dcrf_view *confidence,
-                               dcrf_mask_info *info, dcrf_error *error) {
-    t->map = dcrf_allocate(t->variables, sizeof *t->map);
-    t->label_sizes = dcrf_allocate_zero(t->labels, sizeof *t->label_sizes);
-    if (!t->map || !t->label_sizes)
-        return dcrf_fail_memory(error, what);
-    const dcrf_status status = read_map(t, map, info, error);
-    return status < 0 ? status : read_confidence(t, confidence, error);
-}
-
 static dcrf_status prepare(struct task *t, const dcrf_view *image, dcrf_mask_info *info,
                            dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
-    if (!take_memory(t))
+    dcrf_kernel kernels[DCRF_MASK_KERNELS];
+    t->labelling = dcrf_own(&t->owned, t->variables, sizeof *t->labelling);
+    t->sigma = dcrf_own_zero(&t->owned, t->labels, sizeof *t->sigma);
+    if (t->owned.is_short)
         return dcrf_fail_memory(error, what);
-    dcrf_status status = dcrf_colour_bins_init(&t->bins, &t->grid, image, pool, error);
-    if (status >= 0)
-        status = dcrf_mask_colours_init(&t->colours, &t->bins, t->labels, t->workspace, error);
-    if (status >= 0 && !dcrf_mask_border_init(&t->border, &t->grid, t->map, t->labels, THIN, pool))
-        status = dcrf_fail_memory(error, what);
-    if (status < 0)
-        return status;
+    TRY(dcrf_colour_bins_init(&t->bins, &t->grid, image, pool, error));
+    TRY(dcrf_mask_colours_init(&t->colours, &t->bins, t->labels, t->workspace, error));
+    if (!dcrf_mask_border_init(&t->border, &t->grid, t->map, t->labels, THIN, pool))
+        return dcrf_fail_memory(error, what);
     describe_kernels(t, info);
-    return build_kernels(t, image, info, error);
+    return dcrf_field_init(&t->field, &t->grid, t->labels, kernels,
+                           dcrf_mask_kernels(info, image, kernels), t->workspace, error);
 }
 
 static void clear(struct task *t) {
-    dcrf_coupling_free(&t->coupling);
-    dcrf_plan_free(&t->plan);
-    dcrf_model_free(&t->model);
+    dcrf_field_clear(&t->field);
     dcrf_mask_border_clear(&t->border);
     dcrf_mask_colours_clear(&t->colours);
     dcrf_colour_bins_clear(&t->bins);
-    dcrf_release(t->labelling);
-    dcrf_release(t->unary);
-    dcrf_release(t->message);
-    dcrf_release(t->q);
-    dcrf_release(t->sigma);
-}
-
-static void clear_inputs(struct task *t) {
-    dcrf_release(t->map);
-    dcrf_release(t->confidence);
-    dcrf_release(t->label_sizes);
+    dcrf_disown(&t->owned);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -299,8 +252,8 @@ static void choose_members(void *context, size_t begin, size_t end, size_t worke
     const struct task *t = context;
     for (size_t a = begin; a < end; a++) {
         const double sure = sureness(t, a);
-        float *members = t->message + a * t->stride;
-        const float *q = t->q + a * t->stride;
+        float *members = t->field.message + a * t->field.stride;
+        const float *q = t->field.q + a * t->field.stride;
         for (size_t label = 0; label < t->labels; label++) {
             const double own = t->map[a] == (int32_t)label ? sure : 0;
             const double seen = (double)q[label] > 0.5 ? 2 * (double)q[label] - 1 : 0;
@@ -327,7 +280,7 @@ static void write_energies(void *context, size_t begin, size_t end, size_t worke
     const struct task *t = context;
     for (size_t a = begin; a < end; a++)
         for (size_t label = 0; label < t->labels; label++)
-            t->unary[a * t->stride + label] = (float)energy_of(t, a, label);
+            t->field.unary[a * t->field.stride + label] = (float)energy_of(t, a, label);
 }
 
 /* Select variables to test the colours: near a border, but not so near that the map may be wrong.
@@ -337,7 +290,7 @@ static void choose_witnesses(void *context, size_t begin, size_t end, size_t wor
     const struct task *t = context;
     for (size_t a = begin; a < end; a++) {
         const double depth = t->map[a] < 0 ? 0 : depth_in_bands(t, a);
-        float *members = t->message + a * t->stride;
+        float *members = t->field.message + a * t->field.stride;
         for (size_t label = 0; label < t->labels; label++)
             members[label] = 0;
         if (depth >= WITNESSES_FROM && depth <= t->witnesses_to)
@@ -351,8 +304,8 @@ static double information(struct task *t, double witnesses_to) {
     t->witnesses_to = witnesses_to;
     dcrf_parallel_for(dcrf_workspace_pool(t->workspace), t->variables, VARIABLES_PER_CHUNK,
                       choose_witnesses, t);
-    const double found = dcrf_mask_colours_information(&t->colours, t->message, t->variables,
-                                                       t->stride, t->settings.colour_limit);
+    const double found = dcrf_mask_colours_information(&t->colours, t->field.message, t->variables,
+                                                       t->field.stride, t->settings.colour_limit);
     for (size_t label = 0; label < t->labels; label++)
         if (t->label_sizes[label] > 0 && !(t->colours.total[label] > 0))
             return -1;
@@ -390,34 +343,24 @@ static void weigh(struct task *t, size_t round) {
 static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
     dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, choose_members, t);
-    const dcrf_status status = dcrf_mask_colours_learn(&t->colours, t->message, t->variables,
-                                                       t->stride, t->workspace, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_mask_colours_learn(&t->colours, t->field.message, t->variables, t->field.stride,
+                                t->workspace, error));
     weigh(t, round);
     dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, write_energies, t);
-    return status;
-}
-
-static struct dcrf_field field_of(const struct task *t) {
-    return (struct dcrf_field){t->workspace, t->coupling, t->variables, t->labels,
-                               t->stride,    t->unary,    t->message,   t->q};
+    return DCRF_OK;
 }
 
 /* Run mean field and measure its borders. */
 static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
-    const struct dcrf_field field = field_of(t);
-    const dcrf_status status = dcrf_field_run(&field, t->settings.iterations, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_field_run(&t->field, t->settings.iterations, error));
     for (size_t a = 0; a < t->variables; a++)
-        t->labelling[a] = (int32_t)dcrf_field_likeliest(&field, a);
+        t->labelling[a] = (int32_t)dcrf_field_likeliest(&t->field, a);
     dcrf_mask_border_measure(&t->border, t->labelling,
                              round == 0 ? t->settings.offset_factor
                                         : fmin(t->settings.offset_factor, LATER_OFFSET_FACTOR),
                              DOUBT_PER_ROUND * (double)round,
                              OFFSET_BANDS * t->settings.band * t->border.unit);
-    return status;
+    return DCRF_OK;
 }
 
 /* The mean outward offset of the borders of all labels but 0, the background. */
@@ -432,32 +375,25 @@ static double outward_offset(const struct task *t) {
     return count > 0 ? sum / (double)count : 0;
 }
 
-static dcrf_status run_rounds(struct task *t, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    for (size_t round = 0; round < t->settings.rounds && status >= 0; round++) {
-        status = compute_energies(t, round, error);
-        if (status >= 0 && round + 1 < t->settings.rounds)
-            status = look_for_borders(t, round, error);
-    }
-    return status;
-}
-
-/* The whole method at one size; phi of the last round stays in `unary`. */
+/* The whole method at one size; phi of the last round stays in the field. */
 static dcrf_status refine(struct task *t, const dcrf_view *image, dcrf_mask_info *info,
                           dcrf_error *error) {
-    dcrf_status status = prepare(t, image, info, error);
-    if (status >= 0)
-        status = run_rounds(t, error);
-    if (status >= 0)
-        info->offset = outward_offset(t);
-    return status;
+    TRY(prepare(t, image, info, error));
+    for (size_t round = 0; round < t->settings.rounds; round++) {
+        TRY(compute_energies(t, round, error));
+        if (round + 1 < t->settings.rounds)
+            TRY(look_for_borders(t, round, error));
+    }
+    info->offset = outward_offset(t);
+    return DCRF_OK;
 }
 
 static dcrf_status refine_whole(struct task *t, const dcrf_view *image, float *energies,
                                 dcrf_mask_info *info, dcrf_error *error) {
     const dcrf_status status = refine(t, image, info, error);
     for (size_t a = 0; status >= 0 && a < t->variables; a++)
-        memcpy(energies + a * t->labels, t->unary + a * t->stride, t->labels * sizeof *energies);
+        memcpy(energies + a * t->labels, t->field.unary + a * t->field.stride,
+               t->labels * sizeof *energies);
     clear(t);
     return status;
 }
@@ -476,13 +412,12 @@ static void bind(const struct task *t, float *energies) {
 
 /* -ln Q as rows without padding, in `unary`. */
 static dcrf_status run_last_field(struct task *cells, dcrf_error *error) {
-    const struct dcrf_field field = field_of(cells);
-    const dcrf_status status = dcrf_field_run(&field, CELL_ITERATIONS, error);
-    for (size_t k = 0; status >= 0 && k < cells->variables; k++)
+    TRY(dcrf_field_run(&cells->field, CELL_ITERATIONS, error));
+    for (size_t k = 0; k < cells->variables; k++)
         for (size_t label = 0; label < cells->labels; label++)
-            cells->unary[k * cells->labels + label] = (float)-log(
-                fmax((double)cells->q[k * cells->stride + label], DCRF_PROBABILITY_MIN));
-    return status;
+            cells->field.unary[k * cells->labels + label] = (float)-log(fmax(
+                (double)cells->field.q[k * cells->field.stride + label], DCRF_PROBABILITY_MIN));
+    return DCRF_OK;
 }
 
 static void describe_edge_kernels(const dcrf_grid *grid, const dcrf_grid *cells,
@@ -501,53 +436,38 @@ static void describe_edge_kernels(const dcrf_grid *grid, const dcrf_grid *cells,
 static dcrf_status refine_cells(const struct task *t, const struct dcrf_mask_reduced *reduced,
                                 const dcrf_view *image, float *energies, dcrf_mask_info *info,
                                 dcrf_error *error) {
+    DCRF_AT_END(clear)
     struct task cells = {.settings = t->settings,
                          .grid = reduced->grid,
                          .variables = reduced->cells,
                          .labels = t->labels,
-                         .stride = t->stride,
                          .workspace = t->workspace,
                          .map = reduced->map,
                          .confidence = reduced->confidence,
                          .label_sizes = t->label_sizes};
     const dcrf_view colours =
         dcrf_view_interleaved(reduced->image, DCRF_F32, &reduced->grid, reduced->channels);
-    dcrf_status status = refine(&cells, &colours, info, error);
-    if (status >= 0)
-        status = run_last_field(&cells, error);
-    if (status >= 0)
-        status = dcrf_unary_enlarge_guided(&cells.grid, cells.unary, t->labels, &t->grid, image,
-                                           energies, error);
-    clear(&cells);
-    return status;
-}
-
-static double unit_of(const dcrf_grid *grid) {
-    double extent = 1;
-    for (size_t i = 0; i < grid->axes; i++)
-        extent *= (double)grid->size[i] * grid->spacing[i];
-    return pow(extent, 1 / (double)grid->axes) / DCRF_MASK_EXTENT;
+    TRY(refine(&cells, &colours, info, error));
+    TRY(run_last_field(&cells, error));
+    return dcrf_unary_enlarge_guided(&cells.grid, cells.field.unary, t->labels, &t->grid, image,
+                                     energies, error);
 }
 
 /* At a reduced size if the picture is large and the map has nothing thinner than the cells. */
 static dcrf_status refine_at_best_size(struct task *t, const dcrf_view *image, float *energies,
                                        dcrf_mask_info *info, dcrf_error *error) {
-    const dcrf_grid cells = dcrf_mask_reduced_grid(&t->grid, CELL * unit_of(&t->grid));
-    struct dcrf_mask_reduced reduced;
+    const dcrf_grid cells = dcrf_mask_reduced_grid(&t->grid, CELL * dcrf_mask_unit(&t->grid));
+    DCRF_AT_END(dcrf_mask_reduced_clear) struct dcrf_mask_reduced reduced = {0};
     if (memcmp(cells.size, t->grid.size, sizeof cells.size) == 0)
         return refine_whole(t, image, energies, info, error);
-    dcrf_status status = dcrf_mask_reduce(&reduced, &t->grid, &cells, image, t->map, t->labels,
-                                          t->confidence, error);
-    if (status < 0)
-        return status;
-    if (dcrf_mask_reduced_is_faithful(&reduced, t->label_sizes, t->labels)) {
-        status = refine_cells(t, &reduced, image, energies, info, error);
-        bind(t, energies);
-        describe_edge_kernels(&t->grid, &cells, info);
-    } else
-        status = refine_whole(t, image, energies, info, error);
-    dcrf_mask_reduced_clear(&reduced);
-    return status;
+    TRY(dcrf_mask_reduce(&reduced, &t->grid, &cells, image, t->map, t->labels, t->confidence,
+                         error));
+    if (!dcrf_mask_reduced_is_faithful(&reduced, t->label_sizes, t->labels))
+        return refine_whole(t, image, energies, info, error);
+    TRY(refine_cells(t, &reduced, image, energies, info, error));
+    bind(t, energies);
+    describe_edge_kernels(&t->grid, &cells, info);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, const dcrf_view *map,
@@ -560,21 +480,16 @@ dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, co
     dcrf_mask_settings_defaults(&t.settings);
     if (settings)
         t.settings = *settings;
-    dcrf_status status = check_arguments(grid, image, map, labels, energies, workspace, error);
-    if (status >= 0)
-        status = check_settings(&t.settings, error);
-    if (status < 0)
-        return status;
+    TRY(check_arguments(grid, image, map, labels, energies, workspace, error));
+    TRY(check_settings(&t.settings, error));
     DCRF_ENTER(workspace, error);
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned inputs = {0};
     t.grid = *grid;
     t.variables = grid->size[0] * grid->size[1] * grid->size[2];
-    t.stride = dcrf_padded(labels);
-    status = read_inputs(&t, map, confidence, &found, error);
-    if (status >= 0)
-        status = refine_at_best_size(&t, image, energies, &found, error);
+    TRY(read_inputs(&t, map, confidence, &inputs, &found, error));
+    TRY(refine_at_best_size(&t, image, energies, &found, error));
     found.time_s = dcrf_time_s() - began_s;
-    if (status >= 0 && info)
+    if (info)
         *info = found;
-    clear_inputs(&t);
-    return status;
+    return DCRF_OK;
 }

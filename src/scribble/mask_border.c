@@ -23,7 +23,7 @@
  * fraction of that, so small objects have narrower bands. */
 #include "scribble/mask_border.h"
 
-#include "core/memory.h"
+#include "model/view.h"
 #include "scribble/distance.h"
 
 #include <math.h>
@@ -36,11 +36,11 @@ static const double sqrt_half = 0.70710678118654752440, sqrt_half_pi = 1.2533141
 
 /* ---- distances ------------------------------------------------------------------------------ */
 
-static double least_spacing(const dcrf_grid *grid) {
-    double least = grid->spacing[0];
-    for (size_t i = 1; i < grid->axes; i++)
-        least = fmin(least, grid->spacing[i]);
-    return least;
+double dcrf_mask_unit(const dcrf_grid *grid) {
+    double extent = 1;
+    for (size_t i = 0; i < grid->axes; i++)
+        extent *= (double)grid->size[i] * grid->spacing[i];
+    return pow(extent, 1 / (double)grid->axes) / DCRF_MASK_EXTENT;
 }
 
 static double distance_to_others(const struct dcrf_mask_border *border, size_t a, size_t label) {
@@ -52,7 +52,7 @@ static double distance_to_others(const struct dcrf_mask_border *border, size_t a
 }
 
 double dcrf_mask_border_depth(const struct dcrf_mask_border *border, size_t a, size_t label) {
-    const double half = least_spacing(border->grid) / 2;
+    const double half = dcrf_grid_least_spacing(border->grid) / 2;
     return border->map[a] == (int32_t)label
                ? distance_to_others(border, a, label) - half
                : half - (double)border->distances[label * border->variables + a];
@@ -93,42 +93,32 @@ static double reach_of(const struct dcrf_mask_border *border, size_t label, doub
 int dcrf_mask_border_init(struct dcrf_mask_border *border, const dcrf_grid *grid,
                           const int32_t *map, size_t labels, double thin, dcrf_pool *pool) {
     const size_t variables = grid->size[0] * grid->size[1] * grid->size[2];
-    struct dcrf_distance_lines lines = {0};
-    double extent = 1;
-    for (size_t i = 0; i < grid->axes; i++)
-        extent *= (double)grid->size[i] * grid->spacing[i];
-    *border =
-        (struct dcrf_mask_border){.grid = grid,
-                                  .map = map,
-                                  .variables = variables,
-                                  .labels = labels,
-                                  .unit = pow(extent, 1 / (double)grid->axes) / DCRF_MASK_EXTENT,
-                                  .distances = dcrf_allocate(variables, labels * sizeof(float)),
-                                  .reach = dcrf_allocate_zero(labels, sizeof(double)),
-                                  .offset = dcrf_allocate_zero(labels, sizeof(double)),
-                                  .spread = dcrf_allocate_zero(labels, sizeof(double)),
-                                  .gathered = dcrf_allocate(variables, grid->axes * sizeof(float))};
-    if (!border->distances || !border->reach || !border->offset || !border->spread ||
-        !border->gathered || !dcrf_distance_lines_init(&lines, grid, pool)) {
+    DCRF_AT_END(dcrf_distance_lines_clear) struct dcrf_distance_lines lines = {0};
+    *border = (struct dcrf_mask_border){.grid = grid,
+                                        .map = map,
+                                        .variables = variables,
+                                        .labels = labels,
+                                        .unit = dcrf_mask_unit(grid)};
+    struct dcrf_owned *owned = &border->owned;
+    border->distances = dcrf_own(owned, variables, labels * sizeof(float));
+    border->reach = dcrf_own_zero(owned, labels, sizeof(double));
+    border->offset = dcrf_own_zero(owned, labels, sizeof(double));
+    border->spread = dcrf_own_zero(owned, labels, sizeof(double));
+    border->gathered = dcrf_own(owned, variables, grid->axes * sizeof(float));
+    if (owned->is_short || !dcrf_distance_lines_init(&lines, grid, pool)) {
         dcrf_mask_border_clear(border);
         return false;
     }
     for (size_t label = 0; label < labels; label++)
         dcrf_distances_to(grid, map, (int32_t)label, &lines, pool,
                           border->distances + label * variables);
-    dcrf_distance_lines_clear(&lines);
     for (size_t label = 0; label < labels; label++)
         border->reach[label] = reach_of(border, label, thin);
     return true;
 }
 
 void dcrf_mask_border_clear(struct dcrf_mask_border *border) {
-    dcrf_release(border->distances);
-    dcrf_release(border->reach);
-    dcrf_release(border->offset);
-    dcrf_release(border->spread);
-    dcrf_release(border->gathered);
-    *border = (struct dcrf_mask_border){0};
+    dcrf_disown(&border->owned);
 }
 
 /* ---- offsets -------------------------------------------------------------------------------- */

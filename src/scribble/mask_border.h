@@ -2,6 +2,7 @@
 #ifndef DCRF_SCRIBBLE_MASK_BORDER_H
 #define DCRF_SCRIBBLE_MASK_BORDER_H
 
+#include "core/owned.h"
 #include "core/threads.h"
 
 #include <dcrf/grid.h>
@@ -18,6 +19,7 @@ struct dcrf_mask_border {
     double *offset;   /* of each label's border, positive inwards */
     double *spread;   /* of each label's border around that offset: a standard deviation */
     float *gathered;  /* scratch memory, one float per pair of neighbours */
+    struct dcrf_owned owned;
 };
 
 /* Measures the distances. Everything pointed to must outlive the struct. False: out of memory;
@@ -25,6 +27,9 @@ struct dcrf_mask_border {
 int dcrf_mask_border_init(struct dcrf_mask_border *border, const dcrf_grid *grid,
                           const int32_t *map, size_t labels, double thin, dcrf_pool *pool);
 void dcrf_mask_border_clear(struct dcrf_mask_border *border);
+
+/* The unit of a picture's extent, in the unit of the grid's spacing. */
+double dcrf_mask_unit(const dcrf_grid *grid);
 
 /* The depth of variable a inside a label of the map, negative outside; and the factor on length
  * scales there: 1, or less at thin objects. */

@@ -19,7 +19,6 @@
 #include "scribble/mask_colours.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static dcrf_status build_operator(struct dcrf_mask_colours *colours, dcrf_worksp
     const struct dcrf_colour_bins *bins = colours->bins;
     const size_t numbers = bins->count * bins->dimension;
     const dcrf_grid line = dcrf_grid_1d(bins->count);
-    float *features = dcrf_allocate(bins->count, bins->dimension * sizeof *features);
+    DCRF_SCOPED float *features = dcrf_allocate(bins->count, bins->dimension * sizeof *features);
     if (!features)
         return dcrf_fail_memory(error, "the colours of the mask");
     for (size_t i = 0; i < numbers; i++)
@@ -43,28 +42,21 @@ static dcrf_status build_operator(struct dcrf_mask_colours *colours, dcrf_worksp
     dcrf_kernel kernel =
         dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &line, bins->dimension), 1);
     kernel.normalization = DCRF_NORMALIZE_NONE;
-    const dcrf_status status =
-        dcrf_operator_new(&colours->op, &line, &kernel, DCRF_OPERATOR_FAST, workspace, error);
-    dcrf_release(features);
-    return status;
+    return dcrf_operator_new(&colours->op, &line, &kernel, DCRF_OPERATOR_FAST, workspace, error);
 }
 
 dcrf_status dcrf_mask_colours_init(struct dcrf_mask_colours *colours,
                                    const struct dcrf_colour_bins *bins, size_t labels,
                                    dcrf_workspace *workspace, dcrf_error *error) {
     const size_t stride = dcrf_padded(labels);
-    *colours = (struct dcrf_mask_colours){
-        .bins = bins,
-        .labels = labels,
-        .stride = stride,
-        .weights = dcrf_allocate_zero(bins->count, stride * sizeof(float)),
-        .deficit = dcrf_allocate_zero(bins->count, stride * sizeof(float)),
-        .pixels = dcrf_allocate(bins->count, sizeof(double)),
-        .total = dcrf_allocate_zero(labels, sizeof(double))};
-    const dcrf_status status =
-        colours->weights && colours->deficit && colours->pixels && colours->total
-            ? build_operator(colours, workspace, error)
-            : dcrf_fail_memory(error, "the colours of the mask");
+    *colours = (struct dcrf_mask_colours){.bins = bins, .labels = labels, .stride = stride};
+    struct dcrf_owned *owned = &colours->owned;
+    colours->weights = dcrf_own_zero(owned, bins->count, stride * sizeof(float));
+    colours->deficit = dcrf_own_zero(owned, bins->count, stride * sizeof(float));
+    colours->pixels = dcrf_own(owned, bins->count, sizeof(double));
+    colours->total = dcrf_own_zero(owned, labels, sizeof(double));
+    const dcrf_status status = owned->is_short ? dcrf_fail_memory(error, "the colours of the mask")
+                                               : build_operator(colours, workspace, error);
     if (status < 0)
         dcrf_mask_colours_clear(colours);
     return status;
@@ -72,11 +64,7 @@ dcrf_status dcrf_mask_colours_init(struct dcrf_mask_colours *colours,
 
 void dcrf_mask_colours_clear(struct dcrf_mask_colours *colours) {
     dcrf_operator_free(&colours->op);
-    dcrf_release(colours->weights);
-    dcrf_release(colours->deficit);
-    dcrf_release(colours->pixels);
-    dcrf_release(colours->total);
-    *colours = (struct dcrf_mask_colours){0};
+    dcrf_disown(&colours->owned);
 }
 
 static void count_members(struct dcrf_mask_colours *colours, const float *members, size_t variables,
@@ -128,12 +116,10 @@ dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const flo
                                     size_t variables, size_t stride, dcrf_workspace *workspace,
                                     dcrf_error *error) {
     count_members(colours, members, variables, stride);
-    const dcrf_status status =
-        dcrf_operator_apply(colours->op, workspace, DCRF_SYMMETRIC, colours->weights,
-                            colours->deficit, colours->labels, colours->stride, error);
-    if (status >= 0)
-        compare_labels(colours, UNSEEN_SHARE * normalize(colours, variables));
-    return status;
+    TRY(dcrf_operator_apply(colours->op, workspace, DCRF_SYMMETRIC, colours->weights,
+                            colours->deficit, colours->labels, colours->stride, error));
+    compare_labels(colours, UNSEEN_SHARE * normalize(colours, variables));
+    return DCRF_OK;
 }
 
 /* mean_l E[ln P_w(l | b)] times the number of labels; `weights` and `total` are those of the

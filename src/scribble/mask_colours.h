@@ -15,6 +15,7 @@ struct dcrf_mask_colours {
     float *deficit;    /* ln of the largest density minus ln of the label's */
     double *pixels;    /* of each bin */
     double *total;     /* sum of the weights of each label */
+    struct dcrf_owned owned;
 };
 
 /* The bins must outlive the struct. On failure nothing is left to clear. */

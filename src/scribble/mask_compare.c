@@ -1,7 +1,7 @@
 /* How far a labelling has moved from a map: the mean, over the variables at the borders of the
  * labelling, of the distance to the nearest variable at a border of the map. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "model/view.h"
 #include "scribble/distance.h"
@@ -13,17 +13,15 @@
 struct comparison {
     int32_t *map, *labels, *is_border;
     float *distances;
-    struct dcrf_distance_lines lines;
+    const struct dcrf_distance_lines *lines;
 };
 
-static bool take_memory(struct comparison *c, const dcrf_grid *grid, size_t variables,
-                        dcrf_pool *pool) {
-    c->map = dcrf_allocate(variables, sizeof *c->map);
-    c->labels = dcrf_allocate(variables, sizeof *c->labels);
-    c->is_border = dcrf_allocate(variables, sizeof *c->is_border);
-    c->distances = dcrf_allocate(variables, sizeof *c->distances);
-    return c->map && c->labels && c->is_border && c->distances &&
-           dcrf_distance_lines_init(&c->lines, grid, pool);
+static bool take_memory(struct comparison *c, struct dcrf_owned *owned, size_t variables) {
+    c->map = dcrf_own(owned, variables, sizeof *c->map);
+    c->labels = dcrf_own(owned, variables, sizeof *c->labels);
+    c->is_border = dcrf_own(owned, variables, sizeof *c->is_border);
+    c->distances = dcrf_own(owned, variables, sizeof *c->distances);
+    return !owned->is_short;
 }
 
 static void measure(struct comparison *c, const dcrf_grid *grid, size_t variables, dcrf_pool *pool,
@@ -33,7 +31,7 @@ static void measure(struct comparison *c, const dcrf_grid *grid, size_t variable
         c->is_border[a] = dcrf_mask_is_at_border(grid, c->map, a);
         moves->changed += c->map[a] >= 0 && c->map[a] != c->labels[a];
     }
-    dcrf_distances_to(grid, c->is_border, 1, &c->lines, pool, c->distances);
+    dcrf_distances_to(grid, c->is_border, 1, c->lines, pool, c->distances);
     for (size_t a = 0; a < variables; a++)
         if (isfinite(c->distances[a]) && dcrf_mask_is_at_border(grid, c->labels, a)) {
             sum += (double)c->distances[a];
@@ -45,28 +43,21 @@ static void measure(struct comparison *c, const dcrf_grid *grid, size_t variable
 dcrf_status dcrf_mask_compare(const dcrf_grid *grid, const dcrf_view *map,
                               const uint16_t *labelling, dcrf_workspace *workspace,
                               dcrf_mask_moves *moves, dcrf_error *error) {
-    struct comparison c = {0};
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    DCRF_AT_END(dcrf_distance_lines_clear) struct dcrf_distance_lines lines = {0};
+    struct comparison c = {.lines = &lines};
     size_t variables;
     if (!grid || !map || !labelling || !workspace || !moves)
         return dcrf_fail_null(error, "the map, the labelling or the place for the comparison");
-    dcrf_status status = dcrf_grid_check(grid, &variables, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(grid, &variables, error));
     DCRF_ENTER(workspace, error);
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    status = take_memory(&c, grid, variables, pool)
-                 ? dcrf_view_copy_integers(map, grid, "the mask", c.map, error)
-                 : dcrf_fail_memory(error, "the comparison of masks");
-    if (status >= 0) {
-        *moves = (dcrf_mask_moves){0};
-        for (size_t a = 0; a < variables; a++)
-            c.labels[a] = labelling[a];
-        measure(&c, grid, variables, pool, moves);
-    }
-    dcrf_distance_lines_clear(&c.lines);
-    dcrf_release(c.map);
-    dcrf_release(c.labels);
-    dcrf_release(c.is_border);
-    dcrf_release(c.distances);
-    return status;
+    if (!take_memory(&c, &owned, variables) || !dcrf_distance_lines_init(&lines, grid, pool))
+        return dcrf_fail_memory(error, "the comparison of masks");
+    TRY(dcrf_view_copy_integers(map, grid, "the mask", c.map, error));
+    *moves = (dcrf_mask_moves){0};
+    for (size_t a = 0; a < variables; a++)
+        c.labels[a] = labelling[a];
+    measure(&c, grid, variables, pool, moves);
+    return DCRF_OK;
 }

@@ -7,7 +7,6 @@
 #include "scribble/mask_reduce.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "model/view.h"
 
 #include <math.h>
@@ -40,24 +39,22 @@ static size_t cell_of(const dcrf_grid *grid, const dcrf_grid *cells, size_t a) {
 static dcrf_status average_colours(struct dcrf_mask_reduced *r, const dcrf_grid *grid,
                                    size_t variables, const dcrf_view *image, dcrf_error *error) {
     const size_t width = r->channels + 1; /* and the number of pixels */
-    float *colours = dcrf_allocate(variables, r->channels * sizeof *colours);
-    double *sums = dcrf_allocate_zero(r->cells, width * sizeof *sums);
-    const dcrf_status status = colours && sums ? dcrf_view_copy(image, grid, "the image", NULL,
-                                                                colours, r->channels, error)
-                                               : dcrf_fail_memory(error, what);
-    for (size_t a = 0; status >= 0 && a < variables; a++) {
+    DCRF_SCOPED float *colours = dcrf_allocate(variables, r->channels * sizeof *colours);
+    DCRF_SCOPED double *sums = dcrf_allocate_zero(r->cells, width * sizeof *sums);
+    if (!colours || !sums)
+        return dcrf_fail_memory(error, what);
+    TRY(dcrf_view_copy(image, grid, "the image", NULL, colours, r->channels, error));
+    for (size_t a = 0; a < variables; a++) {
         double *sum = sums + cell_of(grid, &r->grid, a) * width;
         for (size_t c = 0; c < r->channels; c++)
             sum[c] += (double)colours[a * r->channels + c];
         sum[r->channels]++;
     }
-    for (size_t k = 0; status >= 0 && k < r->cells; k++)
+    for (size_t k = 0; k < r->cells; k++)
         for (size_t c = 0; c < r->channels; c++)
             r->image[k * r->channels + c] =
                 (float)(sums[k * width + c] / sums[k * width + r->channels]);
-    dcrf_release(colours);
-    dcrf_release(sums);
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- labels --------------------------------------------------------------------------------- */
@@ -102,16 +99,14 @@ static void average_confidence(struct dcrf_mask_reduced *r, const dcrf_grid *gri
 static dcrf_status reduce_labels(struct dcrf_mask_reduced *r, const dcrf_grid *grid,
                                  size_t variables, const int32_t *map, size_t labels,
                                  const float *confidence, dcrf_error *error) {
-    uint32_t *counts = dcrf_allocate_zero(r->cells, (labels + 1) * sizeof *counts);
-    double *sums = dcrf_allocate_zero(r->cells, sizeof *sums);
-    const bool has_room = counts && sums;
-    if (has_room)
-        choose_labels(r, grid, variables, map, labels, counts);
-    if (has_room && confidence)
+    DCRF_SCOPED uint32_t *counts = dcrf_allocate_zero(r->cells, (labels + 1) * sizeof *counts);
+    DCRF_SCOPED double *sums = dcrf_allocate_zero(r->cells, sizeof *sums);
+    if (!counts || !sums)
+        return dcrf_fail_memory(error, what);
+    choose_labels(r, grid, variables, map, labels, counts);
+    if (confidence)
         average_confidence(r, grid, variables, map, labels, confidence, counts, sums);
-    dcrf_release(counts);
-    dcrf_release(sums);
-    return has_room ? DCRF_OK : dcrf_fail_memory(error, what);
+    return DCRF_OK;
 }
 
 int dcrf_mask_reduced_is_faithful(const struct dcrf_mask_reduced *reduced,
@@ -131,26 +126,18 @@ dcrf_status dcrf_mask_reduce(struct dcrf_mask_reduced *reduced, const dcrf_grid 
     *reduced = (struct dcrf_mask_reduced){.grid = *cells,
                                           .cells = cells->size[0] * cells->size[1] * cells->size[2],
                                           .channels = image->channels};
-    reduced->image = dcrf_allocate(reduced->cells, image->channels * sizeof *reduced->image);
-    reduced->map = dcrf_allocate(reduced->cells, sizeof *reduced->map);
-    reduced->confidence =
-        confidence ? dcrf_allocate(reduced->cells, sizeof *reduced->confidence) : NULL;
-    reduced->shown = dcrf_allocate_zero(labels, sizeof *reduced->shown);
-    dcrf_status status =
-        reduced->image && reduced->map && reduced->shown && (!confidence || reduced->confidence)
-            ? average_colours(reduced, grid, variables, image, error)
-            : dcrf_fail_memory(error, what);
-    if (status >= 0)
-        status = reduce_labels(reduced, grid, variables, map, labels, confidence, error);
-    if (status < 0)
-        dcrf_mask_reduced_clear(reduced);
-    return status;
+    struct dcrf_owned *owned = &reduced->owned;
+    reduced->image = dcrf_own(owned, reduced->cells, image->channels * sizeof *reduced->image);
+    reduced->map = dcrf_own(owned, reduced->cells, sizeof *reduced->map);
+    if (confidence)
+        reduced->confidence = dcrf_own(owned, reduced->cells, sizeof *reduced->confidence);
+    reduced->shown = dcrf_own_zero(owned, labels, sizeof *reduced->shown);
+    if (owned->is_short)
+        return dcrf_fail_memory(error, what);
+    TRY(average_colours(reduced, grid, variables, image, error));
+    return reduce_labels(reduced, grid, variables, map, labels, confidence, error);
 }
 
 void dcrf_mask_reduced_clear(struct dcrf_mask_reduced *reduced) {
-    dcrf_release(reduced->image);
-    dcrf_release(reduced->map);
-    dcrf_release(reduced->confidence);
-    dcrf_release(reduced->shown);
-    *reduced = (struct dcrf_mask_reduced){0};
+    dcrf_disown(&reduced->owned);
 }

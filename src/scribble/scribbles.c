@@ -11,13 +11,13 @@
  * strokes alone, so the mask does not depend on the order in which they were drawn. Only what the
  * image determines is kept between updates: its colours in bins, and the kernels. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/timer.h"
 #include "core/workspace.h"
 #include "model/view.h"
 #include "scribble/energies.h"
 #include "scribble/field.h"
 
+#include <dcrf/masks.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -29,24 +29,20 @@
 struct dcrf_scribbles {
     dcrf_scribbles_settings settings;
     dcrf_grid grid;
-    size_t variables, labels, stride;
+    size_t variables, labels;
     dcrf_workspace *workspace;
     struct dcrf_colour_bins bins;
     struct dcrf_colour_model colours;
     struct dcrf_stroke_energies energies;
-    dcrf_model *model;
-    dcrf_plan *plan;
-    struct dcrf_coupling *coupling;
     int32_t *strokes;
-    int32_t *read;    /* strokes while they are checked; then the members of a round */
-    float *unary;     /* blocks: the energies of the round */
-    float *message;   /* the kernels applied to q */
-    float *q;         /* the distributions of the round */
-    float *marginals; /* the distributions of the last update */
+    int32_t *read;           /* strokes while they are checked; then the members of a round */
+    struct dcrf_field field; /* the energies and distributions of the round */
+    float *marginals;        /* the distributions of the last update */
     uint16_t *mask;
     bool has_strokes, is_ready;
     bool is_current; /* the mask belongs to the current strokes */
     dcrf_scribbles_info info;
+    struct dcrf_owned owned;
 };
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -87,11 +83,8 @@ static dcrf_status check_settings(const dcrf_scribbles_settings *s, dcrf_error *
         {"colour weight", s->colour_weight},     {"colour limit", s->colour_limit},
         {"distance weight", s->distance_weight}, {"step length", s->step_length},
         {"spatial weight", s->spatial_weight},   {"bilateral weight", s->bilateral_weight}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        const dcrf_status status = check_number(numbers[i].name, numbers[i].value, 0, error);
-        if (status < 0)
-            return status;
-    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        TRY(check_number(numbers[i].name, numbers[i].value, 0, error));
     if (s->components < 1 || s->components > DCRF_SCRIBBLES_MAX_COMPONENTS)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "scribbles need 1 to %d components per label, not %zu",
@@ -103,56 +96,31 @@ static dcrf_status check_settings(const dcrf_scribbles_settings *s, dcrf_error *
 
 /* On the scale of the image's values. */
 static double channel_sigma(const dcrf_scribbles *s) {
-    const bool is_photograph = s->bins.is_srgb || !(s->bins.deviation > 0);
-    return s->settings.bilateral_channel_sigma *
-           (is_photograph ? 1 : s->bins.deviation / DCRF_SCRIBBLES_CONTRAST);
-}
-
-static dcrf_status add_kernels(dcrf_scribbles *s, const dcrf_view *image, dcrf_error *error) {
-    const dcrf_scribbles_settings *settings = &s->settings;
-    dcrf_status status = DCRF_OK;
-    if (settings->spatial_weight > 0) {
-        const dcrf_kernel spatial =
-            dcrf_kernel_spatial(settings->spatial_sigma, settings->spatial_weight);
-        status = dcrf_model_add_kernel(s->model, &spatial, error);
-    }
-    if (status >= 0 && settings->bilateral_weight > 0) {
-        const dcrf_kernel bilateral = dcrf_kernel_bilateral(
-            settings->bilateral_sigma, channel_sigma(s), *image, settings->bilateral_weight);
-        status = dcrf_model_add_kernel(s->model, &bilateral, error);
-    }
-    return status;
+    return dcrf_colour_bins_sigma(&s->bins, s->settings.bilateral_channel_sigma);
 }
 
 static bool take_memory(dcrf_scribbles *s) {
-    const size_t row = s->stride * sizeof(float);
     dcrf_pool *pool = dcrf_workspace_pool(s->workspace);
-    s->strokes = dcrf_allocate(s->variables, sizeof *s->strokes);
-    s->read = dcrf_allocate(s->variables, sizeof *s->read);
-    s->unary = dcrf_allocate_zero(s->variables, row);
-    s->message = dcrf_allocate_zero(s->variables, row);
-    s->q = dcrf_allocate_zero(s->variables, row);
-    s->marginals = dcrf_allocate_zero(s->variables, row);
-    s->mask = dcrf_allocate_zero(s->variables, sizeof *s->mask);
-    return s->strokes && s->read && s->unary && s->message && s->q && s->marginals && s->mask &&
+    s->strokes = dcrf_own(&s->owned, s->variables, sizeof *s->strokes);
+    s->read = dcrf_own(&s->owned, s->variables, sizeof *s->read);
+    s->marginals = dcrf_own_zero(&s->owned, s->variables, s->field.stride * sizeof *s->marginals);
+    s->mask = dcrf_own_zero(&s->owned, s->variables, sizeof *s->mask);
+    return !s->owned.is_short &&
            dcrf_colour_model_init(&s->colours, &s->bins, s->labels, s->settings.components) &&
            dcrf_stroke_energies_init(&s->energies, &s->grid, &s->settings, &s->colours, pool);
 }
 
 static dcrf_status prepare(dcrf_scribbles *s, const dcrf_view *image, dcrf_error *error) {
-    dcrf_status status =
-        dcrf_colour_bins_init(&s->bins, &s->grid, image, dcrf_workspace_pool(s->workspace), error);
-    if (status >= 0)
-        status = dcrf_model_new(&s->model, &s->grid, s->labels, error);
-    if (status >= 0)
-        status = add_kernels(s, image, error);
-    if (status >= 0)
-        status = dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_FAST, s->workspace, error);
-    if (status >= 0)
-        status = dcrf_coupling_new(&s->coupling, s->plan, s->workspace, error);
-    if (status >= 0 && !take_memory(s))
-        status = dcrf_fail_memory(error, "the scribbles");
-    return status;
+    TRY(dcrf_colour_bins_init(&s->bins, &s->grid, image, dcrf_workspace_pool(s->workspace), error));
+    const dcrf_mask_info kind = {.spatial_sigma = s->settings.spatial_sigma,
+                                 .spatial_weight = s->settings.spatial_weight,
+                                 .bilateral_sigma = s->settings.bilateral_sigma,
+                                 .bilateral_channel_sigma = channel_sigma(s),
+                                 .bilateral_weight = s->settings.bilateral_weight};
+    dcrf_kernel kernels[DCRF_MASK_KERNELS];
+    TRY(dcrf_field_init(&s->field, &s->grid, s->labels, kernels,
+                        dcrf_mask_kernels(&kind, image, kernels), s->workspace, error));
+    return take_memory(s) ? DCRF_OK : dcrf_fail_memory(error, "the scribbles");
 }
 
 static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image, size_t labels,
@@ -169,8 +137,8 @@ static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the image under the scribbles has %zu channels; 1 to %d can be used",
                          image->channels, DCRF_MIXTURE_DIMENSION_MAX);
-    const dcrf_status status = dcrf_grid_check(grid, variables, error);
-    return status < 0 ? status : check_settings(settings, error);
+    TRY(dcrf_grid_check(grid, variables, error));
+    return check_settings(settings, error);
 }
 
 dcrf_status dcrf_scribbles_new(dcrf_scribbles **out, const dcrf_grid *grid, const dcrf_view *image,
@@ -185,27 +153,19 @@ dcrf_status dcrf_scribbles_new(dcrf_scribbles **out, const dcrf_grid *grid, cons
     dcrf_scribbles_settings_defaults(&chosen);
     if (settings)
         chosen = *settings;
-    dcrf_status status =
-        check_arguments(grid, image, labels, &chosen, workspace, &variables, error);
-    if (status < 0)
-        return status;
+    TRY(check_arguments(grid, image, labels, &chosen, workspace, &variables, error));
     DCRF_ENTER(workspace, error);
-    dcrf_scribbles *s = dcrf_allocate_zero(1, sizeof *s);
+    DCRF_AT_END(dcrf_scribbles_free) dcrf_scribbles *s = dcrf_allocate_zero(1, sizeof *s);
     if (!s)
         return dcrf_fail_memory(error, "the scribbles");
     s->settings = chosen;
     s->grid = *grid;
     s->variables = variables;
     s->labels = labels;
-    s->stride = dcrf_padded(labels);
     s->workspace = workspace;
-    status = prepare(s, image, error);
-    if (status < 0) {
-        dcrf_scribbles_free(&s);
-        return status;
-    }
+    TRY(prepare(s, image, error));
     s->info.prepare_s = dcrf_time_s() - began_s;
-    *out = s;
+    *out = DCRF_PASS_ON(s);
     return DCRF_OK;
 }
 
@@ -215,17 +175,9 @@ void dcrf_scribbles_free(dcrf_scribbles **pointer) {
     dcrf_scribbles *s = *pointer;
     dcrf_stroke_energies_clear(&s->energies);
     dcrf_colour_model_clear(&s->colours);
-    dcrf_coupling_free(&s->coupling);
-    dcrf_plan_free(&s->plan);
-    dcrf_model_free(&s->model);
+    dcrf_field_clear(&s->field);
     dcrf_colour_bins_clear(&s->bins);
-    dcrf_release(s->strokes);
-    dcrf_release(s->read);
-    dcrf_release(s->unary);
-    dcrf_release(s->message);
-    dcrf_release(s->q);
-    dcrf_release(s->marginals);
-    dcrf_release(s->mask);
+    dcrf_disown(&s->owned);
     dcrf_release(s);
     *pointer = NULL;
 }
@@ -267,11 +219,8 @@ dcrf_status dcrf_scribbles_set_strokes(dcrf_scribbles *s, const dcrf_view *strok
     if (!s || !strokes)
         return dcrf_fail_null(error, "the object of the scribbles or the map of strokes");
     const size_t bytes = s->variables * sizeof *s->strokes;
-    dcrf_status status = dcrf_view_copy_integers(strokes, &s->grid, "strokes", s->read, error);
-    if (status >= 0)
-        status = check_strokes(s, s->read, &count, &labels_drawn, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_view_copy_integers(strokes, &s->grid, "strokes", s->read, error));
+    TRY(check_strokes(s, s->read, &count, &labels_drawn, error));
     if (!s->has_strokes || memcmp(s->strokes, s->read, bytes) != 0)
         s->is_current = false;
     memcpy(s->strokes, s->read, bytes);
@@ -281,23 +230,16 @@ dcrf_status dcrf_scribbles_set_strokes(dcrf_scribbles *s, const dcrf_view *strok
     return DCRF_OK;
 }
 
-/* ---- mean field ----------------------------------------------------------------------------- */
-
-static struct dcrf_field field_of(const dcrf_scribbles *s) {
-    return (struct dcrf_field){s->workspace, s->coupling, s->variables, s->labels,
-                               s->stride,    s->unary,    s->message,   s->q};
-}
-
 /* ---- the update ----------------------------------------------------------------------------- */
 
 /* Strokes are always among the members, since Q is certain there. */
 static void choose_members(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_scribbles *s = context;
-    const struct dcrf_field field = field_of(s);
     for (size_t a = begin; a < end; a++) {
-        const size_t label = dcrf_field_likeliest(&field, a);
-        s->read[a] = s->q[a * s->stride + label] > SURE_PROBABILITY ? (int32_t)label : -1;
+        const size_t label = dcrf_field_likeliest(&s->field, a);
+        s->read[a] =
+            s->field.q[a * s->field.stride + label] > SURE_PROBABILITY ? (int32_t)label : -1;
     }
 }
 
@@ -306,8 +248,9 @@ static void believe_colours(void *context, size_t begin, size_t end, size_t work
     (void)worker;
     const dcrf_scribbles *s = context;
     for (size_t a = begin; a < end; a++)
-        memcpy(s->q + a * s->stride, s->colours.probability + s->bins.bin_of[a] * s->labels,
-               s->labels * sizeof *s->q);
+        memcpy(s->field.q + a * s->field.stride,
+               s->colours.probability + s->bins.bin_of[a] * s->labels,
+               s->labels * sizeof *s->field.q);
 }
 
 static bool is_cancelled(const dcrf_scribbles *s, size_t round, dcrf_scribbles_stage stage) {
@@ -329,21 +272,18 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
     dcrf_colour_model_fit(&s->colours, round > 0 ? s->read : s->strokes, s->variables, round > 0,
                           pool);
     const double fitted_s = dcrf_time_s();
-    const dcrf_status go_on = dcrf_go_on(s->workspace, BEING_DONE, error);
-    if (go_on < 0)
-        return go_on;
+    TRY(dcrf_go_on(s->workspace, BEING_DONE, error));
     if (is_cancelled(s, round, DCRF_SCRIBBLES_DISTANCES))
         return DCRF_STOP_CANCELLED;
     if (round == 0)
         dcrf_parallel_for(pool, s->variables, VARIABLES_PER_CHUNK, believe_colours, s);
-    if (!dcrf_stroke_energies_compute(&s->energies, s->strokes, s->q, s->unary, s->stride,
-                                      s->workspace))
+    if (!dcrf_stroke_energies_compute(&s->energies, s->strokes, s->field.q, s->field.unary,
+                                      s->field.stride, s->workspace))
         return dcrf_fail_interrupted(s->workspace, BEING_DONE, error);
     const double measured_s = dcrf_time_s();
     if (is_cancelled(s, round, DCRF_SCRIBBLES_FIELD))
         return DCRF_STOP_CANCELLED;
-    const struct dcrf_field field = field_of(s);
-    const dcrf_status status = dcrf_field_run(&field, s->settings.iterations, error);
+    const dcrf_status status = dcrf_field_run(&s->field, s->settings.iterations, error);
     info->rounds++;
     info->colours_s += fitted_s - began_s;
     info->distances_s += measured_s - fitted_s;
@@ -353,9 +293,9 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
 
 /* The unary energies are passed to the model in rows of `stride` floats. */
 static dcrf_status publish_energies(dcrf_scribbles *s, dcrf_error *error) {
-    dcrf_view view = dcrf_view_interleaved(s->unary, DCRF_F32, &s->grid, s->stride);
+    dcrf_view view = dcrf_view_interleaved(s->field.unary, DCRF_F32, &s->grid, s->field.stride);
     view.channels = s->labels;
-    return dcrf_model_set_unary(s->model, &view, error);
+    return dcrf_model_set_unary(s->field.model, &view, error);
 }
 
 dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
@@ -376,14 +316,13 @@ dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
         status = publish_energies(s, error);
     if (status != DCRF_OK)
         return status;
-    const struct dcrf_field field = field_of(s);
     for (size_t a = 0; a < s->variables; a++) {
-        const uint16_t label = (uint16_t)dcrf_field_likeliest(&field, a);
+        const uint16_t label = (uint16_t)dcrf_field_likeliest(&s->field, a);
         info.changed += !s->is_ready || s->mask[a] != label;
         s->mask[a] = label;
     }
-    float *finished = s->q;
-    s->q = s->marginals;
+    float *finished = s->field.q;
+    s->field.q = s->marginals;
     s->marginals = finished;
     s->is_ready = s->is_current = true;
     s->info = info;
@@ -406,33 +345,28 @@ static dcrf_status check_ready(const dcrf_scribbles *s, dcrf_error *error) {
 
 dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *s, uint16_t *labels, size_t count,
                                   dcrf_error *error) {
-    dcrf_status status = check_ready(s, error);
-    if (status == DCRF_OK)
-        status = dcrf_check_room(labels, count, s->variables, "the labels", error);
-    if (status == DCRF_OK)
-        memcpy(labels, s->mask, s->variables * sizeof *labels);
-    return status;
+    TRY(check_ready(s, error));
+    TRY(dcrf_check_room(labels, count, s->variables, "the labels", error));
+    memcpy(labels, s->mask, s->variables * sizeof *labels);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *s, float *marginals, size_t count,
                                      size_t stride, dcrf_error *error) {
-    dcrf_status status = check_ready(s, error);
-    if (status == DCRF_OK)
-        status = dcrf_check_rows(marginals, count, s->variables, s->labels, stride, "the marginals",
-                                 error);
-    if (status < 0)
-        return status;
+    TRY(check_ready(s, error));
+    TRY(dcrf_check_rows(marginals, count, s->variables, s->labels, stride, "the marginals", error));
     for (size_t a = 0; a < s->variables; a++)
-        memcpy(marginals + a * stride, s->marginals + a * s->stride, s->labels * sizeof *marginals);
+        memcpy(marginals + a * stride, s->marginals + a * s->field.stride,
+               s->labels * sizeof *marginals);
     return DCRF_OK;
 }
 
 const dcrf_model *dcrf_scribbles_model(const dcrf_scribbles *s) {
-    return s ? s->model : NULL;
+    return s ? s->field.model : NULL;
 }
 
 const dcrf_plan *dcrf_scribbles_plan(const dcrf_scribbles *s) {
-    return s ? s->plan : NULL;
+    return s ? s->field.plan : NULL;
 }
 
 void dcrf_scribbles_get_settings(const dcrf_scribbles *s, dcrf_scribbles_settings *settings) {

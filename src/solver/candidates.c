@@ -1,5 +1,6 @@
 #include "solver/candidates.h"
 
+#include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
 #include "lp/lp.h"
@@ -42,10 +43,7 @@ static dcrf_status try_unary(dcrf_solver *solver, dcrf_energy *energy, dcrf_erro
 
 static dcrf_status try_constant(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
     uint16_t *label = &solver->info.constant_label;
-    const dcrf_status status =
-        dcrf_best_constant(solver->problem.plan, solver->problem.workspace, label, energy, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_best_constant(solver->problem.plan, solver->problem.workspace, label, energy, error));
     for (size_t a = 0; a < solver->problem.model->variables; a++)
         solver->candidate[a] = *label;
     dcrf_solver_take(solver, solver->candidate, energy);
@@ -59,13 +57,12 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_energy *energy, dcrf_error
     (void)energy;
     const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
     const struct dcrf_dual_space *space;
-    dcrf_status status = dcrf_lp_space(solver->state, &space, error);
-    if (status == DCRF_OK)
-        status = dcrf_potential_flow(space, constant, &solver->stop.interrupt,
-                                     &solver->candidates.flow, error);
-    if (status == DCRF_OK && solver->candidates.flow.pairwise)
+    TRY(dcrf_lp_space(solver->state, &space, error));
+    TRY(dcrf_potential_flow(space, constant, &solver->stop.interrupt, &solver->candidates.flow,
+                            error));
+    if (solver->candidates.flow.pairwise)
         solver->info.candidates[DCRF_CANDIDATE_FLOW].lower_bound = solver->candidates.flow.bound;
-    return status;
+    return DCRF_OK;
 }
 
 /* ---- mean field ----------------------------------------------------------------------------- */
@@ -87,20 +84,18 @@ static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_erro
     const size_t usual = DCRF_DEFAULT_MF_ITERATIONS;
     const size_t most = solver->settings.method == DCRF_METHOD_LP ? MOST_UPDATES : usual;
     struct dcrf_step_report report = {.stationarity = (double)INFINITY};
-    dcrf_status status = dcrf_mean_field.start(state, &nowhere, error);
+    TRY(dcrf_mean_field.start(state, &nowhere, error));
     size_t k = 0;
-    while (k < most && status == DCRF_OK && report.stationarity > DCRF_DEFAULT_MF_STATIONARITY &&
+    while (k < most && report.stationarity > DCRF_DEFAULT_MF_STATIONARITY &&
            !dcrf_stop_is_due(&solver->stop)) {
-        status = dcrf_mean_field.step(state, &report, error);
+        TRY(dcrf_mean_field.step(state, &report, error));
         k++;
-        if (status == DCRF_OK && (k == EARLY_UPDATES || k == usual))
-            status = take_snapshot(solver, k == usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_EARLY,
-                                   state, error);
+        if (k == EARLY_UPDATES || k == usual)
+            TRY(take_snapshot(solver, k == usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_EARLY, state,
+                              error));
     }
-    return status == DCRF_OK
-               ? take_snapshot(solver, k <= usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_CONVERGED,
-                               state, error)
-               : status;
+    return take_snapshot(solver, k <= usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_CONVERGED, state,
+                         error);
 }
 
 /* The labelling after the most updates. */
@@ -113,10 +108,8 @@ const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candida
 
 static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
     void *state;
-    dcrf_status status = dcrf_mean_field.init(&state, &solver->problem, error);
-    if (status < 0)
-        return status;
-    status = update_mean_field(solver, state, error);
+    TRY(dcrf_mean_field.init(&state, &solver->problem, error));
+    dcrf_status status = update_mean_field(solver, state, error);
     dcrf_mean_field.free(state);
     return status < 0 ? status
                       : dcrf_solver_consider(
@@ -124,13 +117,13 @@ static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_energy *energy, dcrf
 }
 
 static dcrf_status try_annealing(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
-    const dcrf_status status = dcrf_anneal(&solver->problem, solver->candidate, error);
-    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, energy, error);
+    TRY(dcrf_anneal(&solver->problem, solver->candidate, error));
+    return dcrf_solver_consider(solver, solver->candidate, energy, error);
 }
 
 static dcrf_status try_fast(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
-    const dcrf_status status = dcrf_fast_start(solver, error);
-    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, energy, error);
+    TRY(dcrf_fast_start(solver, error));
+    return dcrf_solver_consider(solver, solver->candidate, energy, error);
 }
 
 /* ---- the stage ------------------------------------------------------------------------------ */

@@ -7,6 +7,8 @@
  * refer to the fast operators. */
 #include "solver/fast_start.h"
 
+#include "core/error.h"
+#include "core/owned.h"
 #include "core/timer.h"
 
 /* Below this, one pass over all pairs costs no more than one through a lattice. */
@@ -61,17 +63,11 @@ static dcrf_settings settings_of(dcrf_solver *solver) {
 dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings settings = settings_of(solver);
     dcrf_workspace *workspace = solver->problem.workspace;
-    dcrf_plan *plan = NULL;
-    dcrf_solver *fast = NULL;
-    dcrf_status status =
-        dcrf_plan_new(&plan, solver->problem.model, DCRF_OPERATOR_FAST, workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_new(&fast, plan, workspace, &settings, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_run(fast, error);
-    if (status >= 0)
-        dcrf_solver_labels(fast, solver->candidate, solver->problem.model->variables, NULL);
-    dcrf_solver_free(&fast);
-    dcrf_plan_free(&plan);
-    return status < 0 ? status : DCRF_OK;
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *fast = NULL;
+    TRY(dcrf_plan_new(&plan, solver->problem.model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_solver_new(&fast, plan, workspace, &settings, error));
+    TRY(dcrf_solver_run(fast, error));
+    dcrf_solver_labels(fast, solver->candidate, solver->problem.model->variables, NULL);
+    return DCRF_OK;
 }

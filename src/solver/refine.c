@@ -53,12 +53,10 @@ static dcrf_status run_mean_field(dcrf_solver *solver, dcrf_error *error) {
     struct dcrf_step_report report;
     dcrf_marginals_of_labels(solver->candidate, model->variables, model->stride,
                              solver->refiner.start);
-    dcrf_status status = dcrf_mean_field.start(state, &start, error);
-    for (size_t k = 0; k < UPDATES && status == DCRF_OK && !dcrf_stop_is_due(&solver->stop); k++)
-        status = dcrf_mean_field.step(state, &report, error);
-    return status == DCRF_OK
-               ? dcrf_solver_round_method(solver, &dcrf_mean_field, state, solver->candidate, error)
-               : status;
+    TRY(dcrf_mean_field.start(state, &start, error));
+    for (size_t k = 0; k < UPDATES && !dcrf_stop_is_due(&solver->stop); k++)
+        TRY(dcrf_mean_field.step(state, &report, error));
+    return dcrf_solver_round_method(solver, &dcrf_mean_field, state, solver->candidate, error);
 }
 
 dcrf_status dcrf_solver_refine(dcrf_solver *solver, dcrf_error *error) {

@@ -46,9 +46,7 @@ dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
     if (!solver)
         return dcrf_fail_null(error, "the solver");
     const size_t variables = solver->problem.model->variables;
-    const dcrf_status status = dcrf_check_room(counts, count, variables, "the counts", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_check_room(counts, count, variables, "the counts", error));
     struct dcrf_judgement judgement = {.counts = counts};
     if (solver->proof)
         return dcrf_proof_counts(solver->proof, counts, count, error);
@@ -73,18 +71,14 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
     if (!solver->has_started && !has_labels_only)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the solver has not started: there are no marginals yet");
-    dcrf_status status = dcrf_check_rows(marginals, count, model->variables, model->labels, stride,
-                                         "the marginals", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_check_rows(marginals, count, model->variables, model->labels, stride, "the marginals",
+                        error));
     for (size_t a = 0; a < model->variables && has_labels_only; a++)
         for (size_t i = 0; i < model->labels; i++)
             marginals[a * stride + i] = i == solver->best[a];
     if (has_labels_only)
         return DCRF_OK;
-    status = dcrf_method_fetch(solver->method, solver->state, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_method_fetch(solver->method, solver->state, error));
     const float *rows = solver->method->marginals(solver->state);
     for (size_t a = 0; a < model->variables; a++)
         memcpy(marginals + a * stride, rows + a * model->stride, model->labels * sizeof *rows);

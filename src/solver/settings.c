@@ -64,13 +64,10 @@ dcrf_status dcrf_settings_check(const dcrf_settings *settings, dcrf_error *error
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the damping is %g; it must be at least 0 and below 1, or %g (automatic)",
                          settings->damping, DCRF_DAMPING_AUTO);
-    dcrf_status status = dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
-                                             "the settings of a solver", error);
-    if (status == DCRF_OK)
-        status = dcrf_check_reserved(settings->lp.reserved, sizeof settings->lp.reserved,
-                                     "the settings of the LP", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
+                            "the settings of a solver", error));
+    TRY(dcrf_check_reserved(settings->lp.reserved, sizeof settings->lp.reserved,
+                            "the settings of the LP", error));
     if (settings->proof < DCRF_PROVE_BY_GAP || settings->proof > DCRF_PROVE_CERTIFICATE)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kind %d of proofs",
                          (int)settings->proof);

@@ -1,6 +1,6 @@
 /* Creating a solver, and setting the user's start. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/labelling.h"
 #include "lp/lp.h"
 #include "solver/settings.h"
@@ -28,17 +28,11 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
         ((settings->rounding_draws > 0 || solver->method->lower_bound) &&
          !(solver->thresholds = dcrf_thresholds_new(model->labels, dcrf_model_order(model)))))
         return dcrf_fail_memory(error, "a solver");
-    if (settings->polish && settings->polish_rounds > 0) {
-        const dcrf_status status = dcrf_polisher_new(&solver->polisher, solver->problem.plan,
-                                                     solver->problem.workspace, error);
-        if (status < 0)
-            return status;
-    }
-    if (solver->polisher && settings->gap > 0 && solver->method->lower_bound) {
-        const dcrf_status status = dcrf_refiner_init(solver, error);
-        if (status < 0)
-            return status;
-    }
+    if (settings->polish && settings->polish_rounds > 0)
+        TRY(dcrf_polisher_new(&solver->polisher, solver->problem.plan, solver->problem.workspace,
+                              error));
+    if (solver->polisher && settings->gap > 0 && solver->method->lower_bound)
+        TRY(dcrf_refiner_init(solver, error));
     return solver->method->init(&solver->state, &solver->problem, error);
 }
 
@@ -48,18 +42,16 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
         return dcrf_fail_null(error, "the place for the solver, its plan, workspace or settings");
     DCRF_ENTER(workspace, error);
     *out = NULL;
-    dcrf_status status = dcrf_settings_check(settings, error);
-    if (status < 0 || (status = dcrf_plan_check(plan, error)) < 0)
-        return status;
+    TRY(dcrf_settings_check(settings, error));
+    TRY(dcrf_plan_check(plan, error));
     if (!methods[settings->method])
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED, "the method %s is not in this build",
                          dcrf_method_name(settings->method));
     const float *distance;
-    if (settings->proof != DCRF_PROVE_BY_GAP &&
-        (status = dcrf_model_find_distance(plan->model, "a proof for single variables", &distance,
-                                           error)) < 0)
-        return status;
-    dcrf_solver *solver = dcrf_allocate_zero(1, sizeof *solver);
+    if (settings->proof != DCRF_PROVE_BY_GAP)
+        TRY(dcrf_model_find_distance(plan->model, "a proof for single variables", &distance,
+                                     error));
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *solver = dcrf_allocate_zero(1, sizeof *solver);
     if (!solver)
         return dcrf_fail_memory(error, "a solver");
     solver->settings = *settings;
@@ -82,16 +74,12 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                                       .relative_gap = (double)NAN};
     for (size_t k = 0; k < DCRF_CANDIDATE_ROOM; k++)
         solver->info.candidates[k].energy = solver->info.candidates[k].lower_bound = (double)NAN;
-    status = take_memory(solver, error);
-    if (status < 0) {
-        dcrf_solver_free(&solver);
-        return status;
-    }
+    TRY(take_memory(solver, error));
     const struct dcrf_unary_minimum floor =
         dcrf_unary_minimum(plan->model, dcrf_workspace_pool(workspace), solver->best);
     solver->info.unary_floor = floor.sum;
     solver->unary_floor_error = floor.error;
-    *out = solver;
+    *out = DCRF_PASS_ON(solver);
     return DCRF_OK;
 }
 
@@ -141,19 +129,14 @@ static dcrf_status need_start(dcrf_solver *solver, dcrf_error *error) {
 
 dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels,
                                      dcrf_error *error) {
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     DCRF_ENTER(solver->problem.workspace, error);
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
     if (!labels)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there are no labels to start from");
-    dcrf_status status = dcrf_solver_consider(solver, labels, &energy, error); /* checks them too */
-    if (status < 0)
-        return status;
-    if ((status = need_start(solver, error)) < 0)
-        return status;
+    TRY(dcrf_solver_consider(solver, labels, &energy, error)); /* checks them too */
+    TRY(need_start(solver, error));
     dcrf_marginals_of_labels(labels, model->variables, model->stride, solver->start);
     return dcrf_solver_start(solver, solver->start, error);
 }
@@ -178,9 +161,7 @@ static bool copy_row(const float *from, float *to, size_t labels, size_t stride)
 
 dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *marginals, size_t stride,
                                         dcrf_error *error) {
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     DCRF_ENTER(solver->problem.workspace, error);
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
@@ -188,9 +169,7 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
         return dcrf_fail(error, marginals ? DCRF_ERROR_SIZE : DCRF_ERROR_ARGUMENT,
                          "marginals to start from need a row of %zu floats per variable",
                          model->labels);
-    dcrf_status status = need_start(solver, error);
-    if (status < 0)
-        return status;
+    TRY(need_start(solver, error));
     for (size_t a = 0; a < model->variables; a++)
         if (!copy_row(marginals + a * stride, solver->start + a * model->stride, model->labels,
                       model->stride))
@@ -198,7 +177,6 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
                              "the marginals of variable %zu are no distribution over %zu labels", a,
                              model->labels);
     dcrf_solver_round(solver, solver->start, solver->candidate);
-    if ((status = dcrf_solver_consider(solver, solver->candidate, &energy, error)) < 0)
-        return status;
+    TRY(dcrf_solver_consider(solver, solver->candidate, &energy, error));
     return dcrf_solver_start(solver, solver->start, error);
 }

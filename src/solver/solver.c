@@ -49,13 +49,13 @@ void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16
 dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
                                      const struct dcrf_method_interface *method, void *state,
                                      uint16_t *labels, dcrf_error *error) {
-    dcrf_status status = method->labels ? method->labels(state, labels, error) : DCRF_NO_LABELS;
+    const dcrf_status status =
+        method->labels ? method->labels(state, labels, error) : DCRF_NO_LABELS;
     if (status != DCRF_NO_LABELS)
         return status;
-    status = dcrf_method_fetch(method, state, error);
-    if (status == DCRF_OK)
-        dcrf_solver_round(solver, method->marginals(state), labels);
-    return status;
+    TRY(dcrf_method_fetch(method, state, error));
+    dcrf_solver_round(solver, method->marginals(state), labels);
+    return DCRF_OK;
 }
 
 /* An interrupted computation just has no result; whether to stop is decided elsewhere. */
@@ -300,11 +300,10 @@ static dcrf_status find_rows(const dcrf_solver *solver, struct dcrf_marginals *r
     const dcrf_model *model = solver->problem.model;
     if (solver->method->rows && solver->method->rows(solver->state, rows))
         return DCRF_OK;
-    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
-    if (status == DCRF_OK)
-        *rows = (struct dcrf_marginals){solver->method->marginals(solver->state), model->variables,
-                                        model->labels, model->stride, NULL};
-    return status;
+    TRY(dcrf_method_fetch(solver->method, solver->state, error));
+    *rows = (struct dcrf_marginals){solver->method->marginals(solver->state), model->variables,
+                                    model->labels, model->stride, NULL};
+    return DCRF_OK;
 }
 
 /* Threshold roundings of the method's marginals; the best of them becomes the candidate, if there
@@ -313,9 +312,8 @@ static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_e
     dcrf_pool *pool = dcrf_workspace_pool(solver->problem.workspace);
     const double began_s = dcrf_time_s();
     struct dcrf_marginals rows;
-    dcrf_status status = find_rows(solver, &rows, error);
-    if (status < 0)
-        return status;
+    TRY(find_rows(solver, &rows, error));
+    dcrf_status status = DCRF_OK;
     dcrf_thresholds_observe(solver->thresholds, &rows);
     dcrf_rng best = *rng; /* the state that drew the best */
     double lowest = INFINITY;
@@ -347,14 +345,12 @@ static bool is_time_for_moves(const dcrf_solver *solver) {
 }
 
 static dcrf_status try_moves(dcrf_solver *solver, dcrf_error *error) {
-    dcrf_status status = round_largest(solver, error);
-    if (status == DCRF_OK)
-        status = polish_copy(solver, solver->candidate, error);
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
-        status = draw(solver, &solver->rng, DRAWS, error);
-    if (status == DCRF_OK)
-        status = polish_copy(solver, solver->candidate, error);
-    return status == DCRF_OK && is_gap_open(solver) ? dcrf_solver_refine(solver, error) : status;
+    TRY(round_largest(solver, error));
+    TRY(polish_copy(solver, solver->candidate, error));
+    if (!dcrf_stop_is_due(&solver->stop))
+        TRY(draw(solver, &solver->rng, DRAWS, error));
+    TRY(polish_copy(solver, solver->candidate, error));
+    return is_gap_open(solver) ? dcrf_solver_refine(solver, error) : DCRF_OK;
 }
 
 /* Do what the start has postponed (candidates.c). */
@@ -364,9 +360,7 @@ static dcrf_status catch_up(dcrf_solver *solver, dcrf_error *error) {
 }
 
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     dcrf_solver_info *info = &solver->info;
     DCRF_ENTER(solver->problem.workspace, error);
     dcrf_status status = begin(solver, error);
@@ -421,25 +415,23 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
  * move can leave: then an early labelling of mean field helps too. */
 static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
     const struct dcrf_candidates *candidates = &solver->candidates;
-    dcrf_status status = DCRF_OK;
     if (is_gap_open(solver))
-        status = dcrf_solver_try_mean_field(solver, error);
-    for (size_t k = 0; k < DCRF_SNAPSHOTS && status == DCRF_OK; k++)
+        TRY(dcrf_solver_try_mean_field(solver, error));
+    for (size_t k = 0; k < DCRF_SNAPSHOTS; k++)
         if (candidates->has_snapshot[k] && (k != DCRF_SNAPSHOT_EARLY || is_gap_open(solver)))
-            status = polish_copy(solver, candidates->snapshots[k], error);
-    return status;
+            TRY(polish_copy(solver, candidates->snapshots[k], error));
+    return DCRF_OK;
 }
 
 /* The method's own labelling is polished even if another one (a constant one, say) is better: moves
  * can get from it to labellings that they cannot reach from the other. After a fast start, mean
  * field is skipped: with exact operators moves are slow, and the fast start has covered it. */
 static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
-    dcrf_status status = round_largest(solver, error);
-    if (status == DCRF_OK)
-        status = polish_copy(solver, solver->candidate, error);
-    if (status == DCRF_OK && !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
-        status = polish_mean_field(solver, error);
-    return status < 0 ? status : polish_best(solver, error);
+    TRY(round_largest(solver, error));
+    TRY(polish_copy(solver, solver->candidate, error));
+    if (!solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
+        TRY(polish_mean_field(solver, error));
+    return polish_best(solver, error);
 }
 
 /* The status of an optional part: DCRF_OK if it failed for lack of time or memory. */
@@ -471,8 +463,9 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
             !solver->method->lower_bound)
             return status;
         energy = solver->info.energy;
-        const double off = dcrf_energy_error_of_floats(plan, solver->best, &energy,
-                                                       dcrf_lp_row_sums(solver->state));
+        const double off =
+            dcrf_energy_error_of_floats(plan, solver->problem.workspace, solver->best, &energy,
+                                        dcrf_lp_row_sums(solver->state));
         if (!isfinite(off)) { /* exact operators, before the LP's start: no valid gap */
             solver->info.lower_bound = (double)NAN;
             return DCRF_OK;
@@ -486,9 +479,7 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     dcrf_solver_info *info = &solver->info;
     struct dcrf_judgement judgement = {0};
     DCRF_ENTER(solver->problem.workspace, error);
@@ -555,9 +546,7 @@ static dcrf_status stop_before_iterations(dcrf_solver *solver) {
 }
 
 dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_status usable = dcrf_solver_check(solver, error);
-    if (usable < 0)
-        return usable;
+    TRY(dcrf_solver_check(solver, error));
     DCRF_ENTER(solver->problem.workspace, error);
     solver->is_running = false;
     dcrf_status stop = begin(solver, error);

@@ -27,7 +27,7 @@
 #include "superpixel/regions.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "dsp/dsp.h"
 
 #include <string.h>
@@ -185,18 +185,14 @@ dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
                             int32_t *regions, size_t *count, dcrf_error *error) {
     const size_t pixels = luv->width * luv->height;
     struct filtering filtering = start_filtering(luv, settings);
-    uint8_t *links = dcrf_allocate(pixels, sizeof *links);
-    filtering.modes = dcrf_allocate(pixels, sizeof *filtering.modes);
-    dcrf_status status = links && filtering.modes ? dcrf_mean_shift_modes(luv, settings, workspace,
-                                                                          filtering.modes, error)
-                                                  : dcrf_fail_memory(error, "mean shift");
-    if (status == DCRF_OK) {
-        link_neighbours(&filtering, links);
-        status = dcrf_go_on(workspace, DCRF_FINDING, error);
-    }
-    if (status == DCRF_OK)
-        *count = dcrf_regions_from_links(links, luv, regions);
-    dcrf_release(filtering.modes);
-    dcrf_release(links);
-    return status;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    uint8_t *links = dcrf_own(&owned, pixels, sizeof *links);
+    filtering.modes = dcrf_own(&owned, pixels, sizeof *filtering.modes);
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "mean shift");
+    TRY(dcrf_mean_shift_modes(luv, settings, workspace, filtering.modes, error));
+    link_neighbours(&filtering, links);
+    TRY(dcrf_go_on(workspace, DCRF_FINDING, error));
+    *count = dcrf_regions_from_links(links, luv, regions);
+    return DCRF_OK;
 }

@@ -11,7 +11,7 @@
 #include "superpixel/regions.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 
@@ -238,16 +238,9 @@ static size_t list_edges(struct joining *j, const int32_t *regions,
     return count;
 }
 
-static void free_joining(struct joining *j) {
-    dcrf_release(j->regions);
-    dcrf_release(j->parent);
-    dcrf_release(j->edges);
-    dcrf_release(j->heap);
-}
-
 static dcrf_status start_joining(struct joining *j, const int32_t *regions, size_t count,
-                                 const struct dcrf_colours *colours, dcrf_workspace *workspace,
-                                 dcrf_error *error) {
+                                 const struct dcrf_colours *colours, struct dcrf_owned *owned,
+                                 dcrf_workspace *workspace, dcrf_error *error) {
     *j = (struct joining){.count = count, .alive = count};
     const size_t edges = list_edges(j, regions, colours);
     if (edges > INT32_MAX)
@@ -255,39 +248,30 @@ static dcrf_status start_joining(struct joining *j, const int32_t *regions, size
                          "the regions of an image of %zu x %zu x %zu pixels are too fragmented to "
                          "join",
                          colours->width, colours->height, colours->depth);
-    j->regions = dcrf_allocate(count, sizeof *j->regions);
-    j->parent = dcrf_allocate(count, sizeof *j->parent);
-    j->edges = dcrf_allocate(edges, sizeof *j->edges);
+    j->regions = dcrf_own(owned, count, sizeof *j->regions);
+    j->parent = dcrf_own(owned, count, sizeof *j->parent);
+    j->edges = dcrf_own(owned, edges, sizeof *j->edges);
     /* Each region is pushed once, plus once per join, of which there are at most count - 1. */
-    j->heap = dcrf_allocate(count, 2 * sizeof *j->heap);
-    if (!j->regions || !j->parent || !j->edges || !j->heap) {
-        free_joining(j);
+    j->heap = dcrf_own(owned, count, 2 * sizeof *j->heap);
+    if (owned->is_short)
         return dcrf_fail_memory(error, "joining small regions");
-    }
     measure_regions(j, regions, colours);
-    const dcrf_status status = dcrf_go_on(workspace, DCRF_FINDING, error);
-    if (status < 0)
-        free_joining(j);
-    else
-        list_edges(j, regions, colours);
-    return status;
+    TRY(dcrf_go_on(workspace, DCRF_FINDING, error));
+    list_edges(j, regions, colours);
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_regions_join_small(int32_t *regions, size_t *count,
                                     const struct dcrf_colours *colours, size_t min_region_px,
                                     dcrf_workspace *workspace, dcrf_error *error) {
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
     struct joining j;
     if (min_region_px <= 1 || *count <= 1)
         return DCRF_OK;
-    dcrf_status status = start_joining(&j, regions, *count, colours, workspace, error);
-    if (status < 0)
-        return status;
-    status = join_all_small(&j, min_region_px, workspace, error);
-    if (status == DCRF_OK) {
-        *count = number_roots(j.parent, j.count);
-        for (size_t a = 0; a < pixels_of(colours); a++)
-            regions[a] = j.parent[regions[a]];
-    }
-    free_joining(&j);
-    return status;
+    TRY(start_joining(&j, regions, *count, colours, &owned, workspace, error));
+    TRY(join_all_small(&j, min_region_px, workspace, error));
+    *count = number_roots(j.parent, j.count);
+    for (size_t a = 0; a < pixels_of(colours); a++)
+        regions[a] = j.parent[regions[a]];
+    return DCRF_OK;
 }

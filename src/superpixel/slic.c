@@ -26,7 +26,7 @@
 #include "superpixel/regions.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 #include <string.h>
@@ -273,25 +273,16 @@ dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
         k.along[axis] = centres_along(k.size[axis], k.step[axis], settings->region_size_px);
         k.count *= k.along[axis];
     }
-    k.centres = dcrf_allocate(k.count, sizeof *k.centres);
-    k.sums = dcrf_allocate(k.count, sizeof *k.sums);
-    k.nearest = dcrf_allocate(pixels, sizeof *k.nearest);
-    k.distance = dcrf_allocate(pixels, sizeof *k.distance);
-    uint8_t *links = dcrf_allocate(pixels, sizeof *links);
-    dcrf_status status = DCRF_OK;
-    if (k.centres && k.sums && k.nearest && k.distance && links) {
-        status = cluster(&k, settings->iterations, workspace, error);
-        if (status >= 0) {
-            link_neighbours(&k, links);
-            *count = dcrf_regions_from_links(links, lab, regions);
-        }
-    } else {
-        status = dcrf_fail_memory(error, "SLIC");
-    }
-    dcrf_release(links);
-    dcrf_release(k.distance);
-    dcrf_release(k.nearest);
-    dcrf_release(k.sums);
-    dcrf_release(k.centres);
-    return status;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    k.centres = dcrf_own(&owned, k.count, sizeof *k.centres);
+    k.sums = dcrf_own(&owned, k.count, sizeof *k.sums);
+    k.nearest = dcrf_own(&owned, pixels, sizeof *k.nearest);
+    k.distance = dcrf_own(&owned, pixels, sizeof *k.distance);
+    uint8_t *links = dcrf_own(&owned, pixels, sizeof *links);
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "SLIC");
+    TRY(cluster(&k, settings->iterations, workspace, error));
+    link_neighbours(&k, links);
+    *count = dcrf_regions_from_links(links, lab, regions);
+    return DCRF_OK;
 }

@@ -1,6 +1,6 @@
 /* The public superpixel functions: settings, checks, and what the methods share. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "model/view.h"
 #include "superpixel/method.h"
@@ -44,7 +44,6 @@ static dcrf_status check_range(const char *name, double value, double least, dou
 static dcrf_status check_settings(const dcrf_superpixel_settings *s, const dcrf_grid *grid,
                                   dcrf_error *error) {
     const double most_distance = 1000; /* more than between any two colours */
-    dcrf_status status = DCRF_OK;
     switch (s->method) {
     case DCRF_SUPERPIXEL_MEAN_SHIFT:
         if (grid->axes > 2)
@@ -52,20 +51,15 @@ static dcrf_status check_settings(const dcrf_superpixel_settings *s, const dcrf_
                              "mean shift is for grids of one or two axes, not of %zu; SLIC makes "
                              "superpixels of volumes",
                              grid->axes);
-        status =
-            check_range("spatial bandwidth", s->spatial_bandwidth_px, 1, MOST_BANDWIDTH_PX, error);
-        if (status >= 0)
-            status = check_range("range bandwidth", s->range_bandwidth, 1.0 / DCRF_COLOUR_STEPS,
-                                 most_distance, error);
-        return status;
+        TRY(check_range("spatial bandwidth", s->spatial_bandwidth_px, 1, MOST_BANDWIDTH_PX, error));
+        return check_range("range bandwidth", s->range_bandwidth, 1.0 / DCRF_COLOUR_STEPS,
+                           most_distance, error);
     case DCRF_SUPERPIXEL_SLIC:
-        status = check_range("region size", s->region_size_px, 1, MOST_REGION_SIZE_PX, error);
-        if (status >= 0)
-            status = check_range("compactness", s->compactness, 0, most_distance, error);
-        if (status >= 0 && s->iterations == 0)
-            status = dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                               "the superpixels need at least one iteration");
-        return status;
+        TRY(check_range("region size", s->region_size_px, 1, MOST_REGION_SIZE_PX, error));
+        TRY(check_range("compactness", s->compactness, 0, most_distance, error));
+        return s->iterations > 0 ? DCRF_OK
+                                 : dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                                             "the superpixels need at least one iteration");
     }
     return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a method of superpixels",
                      (int)s->method);
@@ -93,9 +87,7 @@ static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dc
 /* The distance between neighbours along each axis: 1 in images, in units of the smallest spacing in
  * volumes. */
 static void find_steps(const dcrf_grid *grid, double step[DCRF_MAX_AXES]) {
-    double smallest = grid->spacing[0];
-    for (size_t axis = 0; axis < grid->axes; axis++)
-        smallest = fmin(smallest, grid->spacing[axis]);
+    const double smallest = dcrf_grid_least_spacing(grid);
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         step[axis] = grid->axes > 2 ? grid->spacing[axis] / smallest : 1;
 }
@@ -116,23 +108,16 @@ static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
                                 const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                                 int32_t *regions, size_t *count, dcrf_error *error) {
     const bool slic = settings->method == DCRF_SUPERPIXEL_SLIC;
-    struct dcrf_colours colours;
+    DCRF_AT_END(dcrf_colours_clear) struct dcrf_colours colours = {0};
     double step[DCRF_MAX_AXES];
     find_steps(grid, step);
-    dcrf_status status =
-        dcrf_colours_new(&colours, grid, image, slic ? DCRF_COLOUR_LAB : DCRF_COLOUR_LUV,
-                         dcrf_workspace_pool(workspace), error);
-    if (status < 0)
-        return status;
-    status = slic ? dcrf_slic(&colours, step, settings, workspace, regions, count, error)
-                  : dcrf_mean_shift(&colours, settings, workspace, regions, count, error);
-    if (status >= 0)
-        status = dcrf_go_on(workspace, DCRF_FINDING, error);
-    if (status >= 0)
-        status = dcrf_regions_join_small(regions, count, &colours,
-                                         least_region_px(settings, grid, step), workspace, error);
-    dcrf_colours_clear(&colours);
-    return status;
+    TRY(dcrf_colours_new(&colours, grid, image, slic ? DCRF_COLOUR_LAB : DCRF_COLOUR_LUV,
+                         dcrf_workspace_pool(workspace), error));
+    TRY(slic ? dcrf_slic(&colours, step, settings, workspace, regions, count, error)
+             : dcrf_mean_shift(&colours, settings, workspace, regions, count, error));
+    TRY(dcrf_go_on(workspace, DCRF_FINDING, error));
+    return dcrf_regions_join_small(regions, count, &colours, least_region_px(settings, grid, step),
+                                   workspace, error);
 }
 
 /* ---- volumes -------------------------------------------------------------------------------- */
@@ -148,7 +133,7 @@ static dcrf_status find_scale(const float *values, size_t count, float *low, flo
                               dcrf_error *error) {
     const size_t most = (size_t)1 << 20, every = (count - 1) / most + 1;
     const size_t taken = (count - 1) / every + 1;
-    float *sorted = dcrf_allocate(taken, sizeof *sorted);
+    DCRF_SCOPED float *sorted = dcrf_allocate(taken, sizeof *sorted);
     if (!sorted)
         return dcrf_fail_memory(error, "the scale of a volume");
     for (size_t i = 0; i < taken; i++)
@@ -157,7 +142,6 @@ static dcrf_status find_scale(const float *values, size_t count, float *low, flo
     const size_t outliers = (size_t)(DCRF_SUPERPIXEL_OUTLIERS * (double)taken);
     *low = sorted[outliers];
     *high = sorted[taken - 1 - outliers];
-    dcrf_release(sorted);
     return DCRF_OK;
 }
 
@@ -167,23 +151,19 @@ static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf
                                                dcrf_workspace *workspace, int32_t *regions,
                                                size_t *count, dcrf_error *error) {
     const size_t voxels = grid->size[0] * grid->size[1] * grid->size[2];
-    float low = 0, high = 0, *values = dcrf_allocate(voxels, sizeof *values);
-    dcrf_status status = values ? dcrf_view_copy(image, grid, "the volume of the superpixels", NULL,
-                                                 values, 1, error)
-                                : dcrf_fail_memory(error, "the volume of the superpixels");
-    if (status >= 0)
-        status = find_scale(values, voxels, &low, &high, error);
-    if (status >= 0) {
-        const double width = (double)high - (double)low;
-        for (size_t a = 0; a < voxels; a++) {
-            const double part = width > 0 ? ((double)values[a] - (double)low) / width : 0;
-            values[a] = (float)(255 * fmin(fmax(part, 0), 1));
-        }
-        const dcrf_view scaled = dcrf_view_interleaved(values, DCRF_F32, grid, 1);
-        status = find_regions(grid, &scaled, settings, workspace, regions, count, error);
+    DCRF_SCOPED float *values = dcrf_allocate(voxels, sizeof *values);
+    float low = 0, high = 0;
+    if (!values)
+        return dcrf_fail_memory(error, "the volume of the superpixels");
+    TRY(dcrf_view_copy(image, grid, "the volume of the superpixels", NULL, values, 1, error));
+    TRY(find_scale(values, voxels, &low, &high, error));
+    const double width = (double)high - (double)low;
+    for (size_t a = 0; a < voxels; a++) {
+        const double part = width > 0 ? ((double)values[a] - (double)low) / width : 0;
+        values[a] = (float)(255 * fmin(fmax(part, 0), 1));
     }
-    dcrf_release(values);
-    return status;
+    const dcrf_view scaled = dcrf_view_interleaved(values, DCRF_F32, grid, 1);
+    return find_regions(grid, &scaled, settings, workspace, regions, count, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
@@ -197,32 +177,23 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     dcrf_superpixel_settings_defaults(&used);
     if (settings)
         used = *settings;
-    dcrf_status status = dcrf_grid_check(grid, &pixels, error);
-    if (status >= 0)
-        status = check_image(grid, image, error);
-    if (status >= 0)
-        status = check_settings(&used, grid, error);
-    if (status < 0)
-        return status;
-    int32_t *numbers = dcrf_allocate(pixels, sizeof *numbers);
+    TRY(dcrf_grid_check(grid, &pixels, error));
+    TRY(check_image(grid, image, error));
+    TRY(check_settings(&used, grid, error));
+    DCRF_SCOPED int32_t *numbers = dcrf_allocate(pixels, sizeof *numbers);
     if (!numbers)
         return dcrf_fail_memory(error, "the superpixels");
-    status = (grid->axes > 2 && image->channels == 1 ? find_regions_of_intensities : find_regions)(
-        grid, image, &used, workspace, numbers, &found, error);
-    if (status >= 0) {
-        memcpy(regions, numbers, pixels * sizeof *regions);
-        *count = found;
-    }
-    dcrf_release(numbers);
-    return status;
+    TRY((grid->axes > 2 && image->channels == 1 ? find_regions_of_intensities : find_regions)(
+        grid, image, &used, workspace, numbers, &found, error));
+    memcpy(regions, numbers, pixels * sizeof *regions);
+    *count = found;
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions, uint8_t *boundary,
                                    dcrf_error *error) {
     size_t pixels;
-    const dcrf_status status = dcrf_grid_check(grid, &pixels, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(grid, &pixels, error));
     const size_t width = grid->size[0], slice = width * grid->size[1];
     for (size_t a = 0; a < pixels; a++)
         boundary[a] = ((a + 1) % width != 0 && regions[a] != regions[a + 1]) ||

@@ -2,13 +2,14 @@
  *
  * Per variable: tables of the lattice, features, labels; blocks of one float per label (padded) for
  * variables and for vertices of the lattice, and the tables of a vertex. The constants are fitted
- * to peaks measured with 2 and 21 labels on an image with grain (0.5 vertices per variable) and on
- * noise (6), with a margin of a tenth: docs/results/large.md. */
+ * to peaks measured with 2 and 21 labels on an image with grain (0.06 vertices per variable) and on
+ * noise (5), with a margin of a tenth: docs/results/large.md. The LP's has another third, since its
+ * peak depends on how far it gets. */
 #include <dcrf/experimental.h>
 #include <dcrf/tiles.h>
 
 #define MARGIN 1.1
-#define BYTES_PER_FEATURE 24.0
+#define BYTES_PER_FEATURE 12.0
 
 struct appetite {
     double bytes;         /* per variable, excluding features */
@@ -20,13 +21,13 @@ struct appetite {
 static struct appetite appetite_of(dcrf_method method) {
     switch (method) {
     case DCRF_METHOD_LP:
-        return (struct appetite){288, 242, 22.5, 2.6};
+        return (struct appetite){150, 120, 17, 3.5};
     case DCRF_METHOD_QP:
-        return (struct appetite){164, 72, 8.5, 2.6};
+        return (struct appetite){72, 49, 7.8, 3.3};
     case DCRF_METHOD_MF:
         break;
     }
-    return (struct appetite){111, 72, 7.2, 2.6};
+    return (struct appetite){72, 49, 4.1, 3.2};
 }
 
 double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channels,

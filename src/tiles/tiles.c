@@ -9,7 +9,7 @@
  * wide as the kernels reach, this is the energy of the whole labelling up to effects of the seams.
  */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/timer.h"
 #include "core/workspace.h"
 #include "energy/sums.h"
@@ -26,7 +26,8 @@ struct window_arrays {
     uint16_t *unary_labels;
     uint8_t *inner; /* 1 where a variable is in the inner region */
     float *marginals;
-    size_t marginals_room; /* floats */
+    size_t marginals_room;   /* floats */
+    struct dcrf_owned owned; /* all but the marginals */
 };
 
 struct run {
@@ -44,21 +45,17 @@ struct run {
 };
 
 static void free_arrays(struct window_arrays *arrays) {
-    dcrf_release(arrays->labels);
-    dcrf_release(arrays->unary_labels);
-    dcrf_release(arrays->inner);
+    dcrf_disown(&arrays->owned);
     dcrf_release(arrays->marginals);
 }
 
 static dcrf_status allocate_arrays(struct run *run, dcrf_error *error) {
     struct window_arrays *arrays = &run->arrays;
     const size_t largest = dcrf_tiling_largest(run->tiling);
-    arrays->labels = dcrf_allocate(largest, sizeof *arrays->labels);
-    arrays->unary_labels = dcrf_allocate(largest, sizeof *arrays->unary_labels);
-    arrays->inner = dcrf_allocate(largest, sizeof *arrays->inner);
-    return arrays->labels && arrays->unary_labels && arrays->inner
-               ? DCRF_OK
-               : dcrf_fail_memory(error, "the labels of a tile");
+    arrays->labels = dcrf_own(&arrays->owned, largest, sizeof *arrays->labels);
+    arrays->unary_labels = dcrf_own(&arrays->owned, largest, sizeof *arrays->unary_labels);
+    arrays->inner = dcrf_own(&arrays->owned, largest, sizeof *arrays->inner);
+    return arrays->owned.is_short ? dcrf_fail_memory(error, "the labels of a tile") : DCRF_OK;
 }
 
 /* The number of labels is known only once the first model exists. */
@@ -140,29 +137,25 @@ static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf
                               dcrf_error *error) {
     const dcrf_model *model = dcrf_plan_model(plan);
     struct window_arrays *arrays = &run->arrays;
-    dcrf_solver *solver = NULL;
-    dcrf_status status = dcrf_solver_new(&solver, plan, run->workspace, settings, error);
-    if (status >= 0)
-        status = dcrf_solver_run(solver, error);
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *solver = NULL;
+    TRY(dcrf_solver_new(&solver, plan, run->workspace, settings, error));
+    const dcrf_status status = dcrf_solver_run(solver, error);
+    if (status < 0)
+        return status;
     if (status == DCRF_STOP_CANCELLED)
         run->stop = DCRF_STOP_CANCELLED;
-    if (status >= 0) {
-        note_solver(run, solver, plan);
-        dcrf_solver_labels(solver, arrays->labels, model->variables, NULL);
-        status = dcrf_solver_marginals(solver, arrays->marginals, model->variables * model->stride,
-                                       model->stride, error);
-    }
-    dcrf_solver_free(&solver);
-    return status;
+    note_solver(run, solver, plan);
+    dcrf_solver_labels(solver, arrays->labels, model->variables, NULL);
+    return dcrf_solver_marginals(solver, arrays->marginals, model->variables * model->stride,
+                                 model->stride, error);
 }
 
 static dcrf_status find_energy(struct run *run, const dcrf_plan *plan, dcrf_error *error) {
     dcrf_energy energy;
-    const dcrf_status status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
-                                                   run->arrays.inner, &energy, error);
-    if (status >= 0)
-        run->tile.energy = energy;
-    return status;
+    TRY(dcrf_energy_of_part(plan, run->workspace, run->arrays.labels, run->arrays.inner, &energy,
+                            error));
+    run->tile.energy = energy;
+    return DCRF_OK;
 }
 
 /* Plan and solve. If the run is stopped before there are labels, the unary minimum is used; if it
@@ -200,15 +193,11 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the model of tile %zu has %zu variables; its window has %zu", tile->index,
                          model->variables, variables);
-    dcrf_status status = make_room_for_marginals(arrays, model, error);
-    if (status < 0)
-        return status;
+    TRY(make_room_for_marginals(arrays, model, error));
     mark_inner(tile, arrays->inner);
     dcrf_label_by_unary(model, arrays->unary_labels, model->variables, NULL);
     if (!is_stopped(run))
-        status = solve_window(run, tile, model, error);
-    if (status < 0)
-        return status;
+        TRY(solve_window(run, tile, model, error));
     if (!run->tile.is_solved) {
         memcpy(arrays->labels, arrays->unary_labels, variables * sizeof *arrays->labels);
         mark_labels(model, arrays->labels, arrays->marginals);
@@ -225,7 +214,7 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
                                      .is_solved = run->tile.is_solved,
                                      .facts = &run->tile};
     const double began_s = dcrf_time_s();
-    status = run->callbacks->result(run->callbacks->user, &result, error);
+    const dcrf_status status = run->callbacks->result(run->callbacks->user, &result, error);
     run->info.model_s += dcrf_time_s() - began_s;
     dcrf_tiles_add(&run->info, &run->tile);
     return status;

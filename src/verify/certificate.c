@@ -21,32 +21,19 @@
 #include "verify/certificate.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <string.h>
 
 void dcrf_certificate_mixture_clear(struct dcrf_certificate_mixture *mixture) {
-    for (size_t k = 0; k < mixture->point_count && mixture->points; k++) {
-        dcrf_release(mixture->points[k].plane);
-        dcrf_release(mixture->points[k].values);
-    }
-    dcrf_release(mixture->points);
-    dcrf_release(mixture->shares);
+    dcrf_disown(&mixture->owned);
     *mixture = (struct dcrf_certificate_mixture){0};
 }
 
 void dcrf_certificate_clear(struct dcrf_certificate_content *content) {
     for (size_t k = 0; k < content->mixture_count && content->mixtures; k++)
         dcrf_certificate_mixture_clear(&content->mixtures[k]);
-    dcrf_release(content->mixtures);
     dcrf_identity_clear(&content->identity);
-    dcrf_release(content->epsilon);
-    dcrf_release(content->labels);
-    dcrf_release(content->round);
-    dcrf_release(content->plane);
-    dcrf_release(content->values);
-    dcrf_release(content->cut_lengths);
-    dcrf_release(content->cut_sets);
+    dcrf_disown(&content->owned);
     *content = (struct dcrf_certificate_content){0};
 }
 

@@ -3,6 +3,7 @@
 #ifndef DCRF_VERIFY_CERTIFICATE_H
 #define DCRF_VERIFY_CERTIFICATE_H
 
+#include "core/owned.h"
 #include "core/sha256.h"
 #include "filter/plan.h"
 #include "model/model.h"
@@ -72,6 +73,7 @@ struct dcrf_certificate_mixture {
     /* labels x variables: how the cost of a clique is divided among its members, in arbitrary
      * units; only before anything is decided. NULL: cliques are not part of the bound. */
     uint32_t *shares;
+    struct dcrf_owned owned;
 };
 
 struct dcrf_certificate_content {
@@ -93,7 +95,8 @@ struct dcrf_certificate_content {
     bool has_cuts;
     size_t cut_count;
     double *cut_lengths;
-    uint8_t *cut_sets; /* cuts x labels: 1 for labels in the cut */
+    uint8_t *cut_sets;       /* cuts x labels: 1 for labels in the cut */
+    struct dcrf_owned owned; /* its own arrays; the mixtures have theirs */
 };
 
 /* The first bytes, and the number after them. */

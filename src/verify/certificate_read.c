@@ -2,7 +2,6 @@
 #include "verify/certificate.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <float.h>
 #include <string.h>
@@ -148,9 +147,9 @@ static dcrf_status take_cuts(struct dcrf_certificate_content *content, struct so
     if (count > DCRF_MOST_CUTS || count > source->left / 9 || content->rounds > 0)
         return broken("it has too many cuts, or rounds besides", error);
     content->cut_count = count;
-    content->cut_lengths = dcrf_allocate(count, sizeof *content->cut_lengths);
-    content->cut_sets = dcrf_allocate(count, labels);
-    if (!content->cut_lengths || !content->cut_sets)
+    content->cut_lengths = dcrf_own(&content->owned, count, sizeof *content->cut_lengths);
+    content->cut_sets = dcrf_own(&content->owned, count, labels);
+    if (content->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t c = 0; c < count; c++) {
         content->cut_lengths[c] = take_double(source);
@@ -184,20 +183,19 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
     if (source->has_large_size || content->plane_count > labels ||
         source->left / 4 < content->plane_count)
         return broken("it ends too early", error);
-    content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
-    content->values = dcrf_allocate(n, content->plane_count);
-    if (!content->plane || !content->values)
+    content->plane = dcrf_own_zero(&content->owned, labels, sizeof *content->plane);
+    content->values = dcrf_own(&content->owned, n, content->plane_count);
+    if (content->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
-    const dcrf_status status =
-        take_planes(source, content->plane, content->plane_count, labels, error);
-    for (size_t k = 0; k < content->plane_count && status == DCRF_OK; k++) {
+    TRY(take_planes(source, content->plane, content->plane_count, labels, error));
+    for (size_t k = 0; k < content->plane_count; k++) {
         struct unpacking unpacking = {.source = source, .most = DCRF_VALUE_MOST};
         for (size_t a = 0; a < n; a++)
             content->values[k * n + a] = (uint8_t)unpack(&unpacking);
         if (!end_unpacking(&unpacking))
             return broken("a value is too large, or it ends too early", error);
     }
-    return status;
+    return DCRF_OK;
 }
 
 static bool is_width(double epsilon) {
@@ -207,10 +205,10 @@ static bool is_width(double epsilon) {
 static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct source *source,
                                dcrf_error *error) {
     const size_t n = content->identity.variables, labels = content->identity.labels;
-    content->epsilon = dcrf_allocate(content->rounds, sizeof *content->epsilon);
-    content->labels = dcrf_allocate(n, sizeof *content->labels);
-    content->round = dcrf_allocate(n, sizeof *content->round);
-    if (!content->epsilon || !content->labels || !content->round)
+    content->epsilon = dcrf_own(&content->owned, content->rounds, sizeof *content->epsilon);
+    content->labels = dcrf_own(&content->owned, n, sizeof *content->labels);
+    content->round = dcrf_own(&content->owned, n, sizeof *content->round);
+    if (content->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t r = 0; r < content->rounds; r++)
         if (!is_width(content->epsilon[r] = take_double(source)))
@@ -224,7 +222,7 @@ static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct 
 
 /* Require every round to decide something, since each costs a pass over all pairs. */
 static dcrf_status check_rounds(const struct dcrf_certificate_content *content, dcrf_error *error) {
-    uint8_t *is_used = dcrf_allocate_zero(content->rounds + 1, 1);
+    DCRF_SCOPED uint8_t *is_used = dcrf_allocate_zero(content->rounds + 1, 1);
     bool are_used = true;
     if (!is_used)
         return dcrf_fail_memory(error, "a certificate");
@@ -232,12 +230,13 @@ static dcrf_status check_rounds(const struct dcrf_certificate_content *content, 
         is_used[content->round[a]] = 1;
     for (size_t r = 1; r <= content->rounds; r++)
         are_used &= is_used[r];
-    dcrf_release(is_used);
     return are_used ? DCRF_OK : broken("a round is empty", error);
 }
 
-static dcrf_status take_point(struct dcrf_certificate_point *point, size_t size, size_t labels,
+static dcrf_status take_point(struct dcrf_certificate_mixture *mixture,
+                              struct dcrf_certificate_point *point, size_t labels,
                               struct source *source, dcrf_error *error) {
+    const size_t size = mixture->size;
     point->weight = take_double(source);
     point->epsilon = take_double(source);
     point->nodes = (uint32_t)take_number(source, 4);
@@ -248,22 +247,21 @@ static dcrf_status take_point(struct dcrf_certificate_point *point, size_t size,
         point->levels > DCRF_MOST_LEVELS || point->plane_count > labels ||
         source->left / 3 < point->plane_count)
         return broken("a number of a dual point is out of its range", error);
-    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
-    point->values = dcrf_allocate(point->plane_count, size * sizeof *point->values);
-    if (!point->plane || !point->values)
+    point->plane = dcrf_own_zero(&mixture->owned, labels, sizeof *point->plane);
+    point->values = dcrf_own(&mixture->owned, point->plane_count, size * sizeof *point->values);
+    if (mixture->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
-    const dcrf_status status = take_planes(source, point->plane, point->plane_count, labels, error);
-    for (size_t k = 0; k < point->plane_count && status == DCRF_OK; k++)
+    TRY(take_planes(source, point->plane, point->plane_count, labels, error));
+    for (size_t k = 0; k < point->plane_count; k++)
         if (!take_u32s(source, point->values + k * size, size, point->levels))
             return broken("a value of a dual point is too large, or it ends too early", error);
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t index,
                                 struct source *source, dcrf_error *error) {
     struct dcrf_certificate_mixture *mixture = &content->mixtures[index];
     const size_t n = content->identity.variables, labels = content->identity.labels;
-    dcrf_status status = DCRF_OK;
     mixture->after = (size_t)take_number(source, 4);
     const size_t points = (size_t)take_number(source, 4);
     const bool has_shares = take_number(source, 4) != 0;
@@ -273,15 +271,15 @@ static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t
         (index > 0 && mixture->after < mixture[-1].after) || mixture->size == 0 ||
         (has_shares && (mixture->after > 0 || content->identity.clique_count == 0)))
         return broken("a mixture is out of its range", error);
-    mixture->points = dcrf_allocate_zero(points, sizeof *mixture->points);
+    mixture->points = dcrf_own_zero(&mixture->owned, points, sizeof *mixture->points);
     if (!mixture->points)
         return dcrf_fail_memory(error, "a certificate");
     mixture->point_count = points;
-    for (size_t k = 0; k < points && status == DCRF_OK; k++)
-        status = take_point(&mixture->points[k], mixture->size, labels, source, error);
-    if (status < 0 || !has_shares)
-        return status;
-    mixture->shares = dcrf_allocate(labels, mixture->size * sizeof *mixture->shares);
+    for (size_t k = 0; k < points; k++)
+        TRY(take_point(mixture, &mixture->points[k], labels, source, error));
+    if (!has_shares)
+        return DCRF_OK;
+    mixture->shares = dcrf_own(&mixture->owned, labels, mixture->size * sizeof *mixture->shares);
     if (!mixture->shares)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < labels; i++)
@@ -293,14 +291,14 @@ static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t
 
 static dcrf_status take_mixtures(struct dcrf_certificate_content *content, struct source *source,
                                  dcrf_error *error) {
-    dcrf_status status = check_rounds(content, error);
+    TRY(check_rounds(content, error));
     const size_t count = content->mixture_count;
-    content->mixtures = dcrf_allocate_zero(count, sizeof *content->mixtures);
+    content->mixtures = dcrf_own_zero(&content->owned, count, sizeof *content->mixtures);
     if (!content->mixtures)
         return dcrf_fail_memory(error, "a certificate");
-    for (size_t k = 0; k < count && status == DCRF_OK; k++)
-        status = take_mixture(content, k, source, error);
-    return status;
+    for (size_t k = 0; k < count; k++)
+        TRY(take_mixture(content, k, source, error));
+    return DCRF_OK;
 }
 
 static dcrf_status take_content(struct dcrf_certificate_content *content, size_t variables,
@@ -327,18 +325,12 @@ static dcrf_status take_content(struct dcrf_certificate_content *content, size_t
         content->mixture_count = 0;
         return broken("its sizes do not fit its length", error);
     }
-    dcrf_status status = dcrf_identity_compare_sizes(identity, variables, labels, error);
-    if (status == DCRF_OK)
-        status = take_kernels(identity, source, error);
-    if (status == DCRF_OK)
-        status = take_cuts(content, source, error);
-    if (status == DCRF_OK)
-        status = take_arrays(content, source, error);
-    if (status == DCRF_OK)
-        status = take_mixtures(content, source, error);
-    if (status == DCRF_OK && (source->is_short || source->left > 0))
-        return broken("its length is wrong", error);
-    return status;
+    TRY(dcrf_identity_compare_sizes(identity, variables, labels, error));
+    TRY(take_kernels(identity, source, error));
+    TRY(take_cuts(content, source, error));
+    TRY(take_arrays(content, source, error));
+    TRY(take_mixtures(content, source, error));
+    return source->is_short || source->left > 0 ? broken("its length is wrong", error) : DCRF_OK;
 }
 
 dcrf_status dcrf_certificate_decode(struct dcrf_certificate_content *content, size_t variables,

@@ -20,7 +20,6 @@
 #include "verify/check.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/timer.h"
 
 #include <math.h>
@@ -96,9 +95,7 @@ static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_er
     *excluded = 0;
     dcrf_check_fill_undecided(check);
     check->kind = DCRF_CHECK_POSSIBLE;
-    const dcrf_status status = dcrf_check_add_up(check, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_check_add_up(check, error));
     add_cliques(check);
     for (size_t a = 0; a < n; a++) {
         double lowest = INFINITY;
@@ -117,10 +114,6 @@ static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_er
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-static double share(size_t value, size_t node) {
-    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
-}
-
 /* F of two values: the clipped line at the nodes, linear in between. */
 static void fill_line(struct dcrf_check *check, double epsilon) {
     for (size_t v = 0; v < VALUES; v++)
@@ -131,7 +124,8 @@ static void fill_line(struct dcrf_check *check, double epsilon) {
                 for (size_t other = k; other <= k + 1; other++) {
                     const double line =
                         ((double)other - (double)node) / ((DCRF_VALUE_NODES - 1) * epsilon);
-                    sum += share(v, node) * share(w, other) * fmax(-1, fmin(1, line));
+                    sum += dcrf_check_share(v, node) * dcrf_check_share(w, other) *
+                           fmax(-1, fmin(1, line));
                 }
             check->line[v * VALUES + w] = sum;
         }
@@ -371,19 +365,17 @@ static dcrf_status compare_labels(struct dcrf_check *check, const uint16_t *labe
 
 static dcrf_status allocate(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
-    check->sum_error = dcrf_allocate_zero(n, sizeof *check->sum_error);
-    check->possible = dcrf_allocate(n, labels);
-    check->is_decided = dcrf_allocate_zero(n, 1);
-    check->taken = dcrf_allocate_zero(n, labels * sizeof *check->taken);
-    check->sums = dcrf_allocate_zero(n, labels * sizeof *check->sums);
-    check->counts = dcrf_allocate(n, 1);
-    check->wanted = dcrf_allocate(n, 1);
-    check->member = dcrf_allocate(n, 1);
-    check->place = dcrf_allocate(n, sizeof *check->place);
-    check->line = dcrf_allocate(VALUES, VALUES * sizeof *check->line);
-    if (!check->sum_error || !check->possible || !check->is_decided || !check->taken ||
-        !check->sums || !check->counts || !check->wanted || !check->member || !check->place ||
-        !check->line)
+    check->sum_error = dcrf_own_zero(&check->owned, n, sizeof *check->sum_error);
+    check->possible = dcrf_own(&check->owned, n, labels);
+    check->is_decided = dcrf_own_zero(&check->owned, n, 1);
+    check->taken = dcrf_own_zero(&check->owned, n, labels * sizeof *check->taken);
+    check->sums = dcrf_own_zero(&check->owned, n, labels * sizeof *check->sums);
+    check->counts = dcrf_own(&check->owned, n, 1);
+    check->wanted = dcrf_own(&check->owned, n, 1);
+    check->member = dcrf_own(&check->owned, n, 1);
+    check->place = dcrf_own(&check->owned, n, sizeof *check->place);
+    check->line = dcrf_own(&check->owned, VALUES, VALUES * sizeof *check->line);
+    if (check->owned.is_short)
         return dcrf_fail_memory(error, "the check of a certificate");
     memset(check->possible, 1, n * labels);
     check->excess = (double)INFINITY;
@@ -393,37 +385,31 @@ static dcrf_status allocate(struct dcrf_check *check, dcrf_error *error) {
 static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_verification *made,
                        dcrf_error *error) {
     const struct dcrf_certificate_content *content = check->content;
-    dcrf_status status = allocate(check, error);
-    if (status == DCRF_OK)
-        status = dcrf_check_kernels_init(check, error);
     size_t next = 0; /* index of the next mixture */
-    for (size_t r = 0; r <= content->rounds && status == DCRF_OK; r++) {
+    TRY(allocate(check, error));
+    TRY(dcrf_check_kernels_init(check, error));
+    for (size_t r = 0; r <= content->rounds; r++) {
         if (r > 0)
-            status = check_round(check, r, error);
-        if (status == DCRF_OK && r == content->rounds)
-            status = eliminate_rest(check, error);
-        for (; status == DCRF_OK && next < content->mixture_count &&
-               content->mixtures[next].after == r;
-             next++)
-            status = dcrf_check_mixture(check, &content->mixtures[next], error);
+            TRY(check_round(check, r, error));
+        if (r == content->rounds)
+            TRY(eliminate_rest(check, error));
+        for (; next < content->mixture_count && content->mixtures[next].after == r; next++)
+            TRY(dcrf_check_mixture(check, &content->mixtures[next], error));
     }
-    if (status == DCRF_OK)
-        status = dcrf_check_conclude(check, made, error);
-    return status < 0 || !labels ? status : compare_labels(check, labels, made, error);
+    TRY(dcrf_check_conclude(check, made, error));
+    return labels ? compare_labels(check, labels, made, error) : DCRF_OK;
 }
 
 static void clear(struct dcrf_check *check) {
     dcrf_check_kernels_clear(check);
-    dcrf_release(check->sum_error);
-    dcrf_release(check->place);
-    dcrf_release(check->possible);
-    dcrf_release(check->is_decided);
-    dcrf_release(check->taken);
-    dcrf_release(check->sums);
-    dcrf_release(check->counts);
-    dcrf_release(check->wanted);
-    dcrf_release(check->member);
-    dcrf_release(check->line);
+    dcrf_disown(&check->owned);
+}
+
+static dcrf_status run_first(struct dcrf_check *check, dcrf_error *error) {
+    TRY(dcrf_check_cuts(check, error));
+    TRY(allocate(check, error));
+    TRY(dcrf_check_kernels_init(check, error));
+    return dcrf_check_mixture(check, &check->content->mixtures[0], error);
 }
 
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
@@ -431,13 +417,7 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
                              double *excess, uint8_t *possible, dcrf_error *error) {
     struct dcrf_check check = {
         .model = model, .content = content, .workspace = workspace, .plan = plan};
-    dcrf_status status = dcrf_check_cuts(&check, error);
-    if (status == DCRF_OK)
-        status = allocate(&check, error);
-    if (status == DCRF_OK)
-        status = dcrf_check_kernels_init(&check, error);
-    if (status == DCRF_OK)
-        status = dcrf_check_mixture(&check, &content->mixtures[0], error);
+    const dcrf_status status = run_first(&check, error);
     if (status == DCRF_OK) {
         *excess = check.excess;
         memcpy(possible, check.possible, model->variables * model->labels);
@@ -450,25 +430,19 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
 /* Compares the matrices of the fast operators too, which have to be built for that. */
 static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
     const struct dcrf_identity *claimed = &check->content->identity;
-    struct dcrf_identity identity;
-    dcrf_status status =
-        dcrf_identity_of_model(&identity, check->model, claimed->is_exact, check->workspace, error);
-    for (size_t m = 0; m < claimed->kernel_count && m < identity.kernel_count && identity.kernels;
-         m++)
+    DCRF_AT_END(dcrf_identity_clear) struct dcrf_identity identity = {0};
+    TRY(dcrf_identity_of_model(&identity, check->model, claimed->is_exact, check->workspace,
+                               error));
+    for (size_t m = 0; m < claimed->kernel_count && m < identity.kernel_count; m++)
         memcpy(identity.kernels[m].matrix, claimed->kernels[m].matrix, DCRF_SHA256_BYTES);
-    if (status == DCRF_OK)
-        status = dcrf_identity_compare(claimed, &identity, error);
-    if (status == DCRF_OK && !claimed->is_exact)
-        status =
-            dcrf_plan_new(&check->plan, check->model, DCRF_OPERATOR_FAST, check->workspace, error);
-    for (size_t m = 0; m < identity.kernel_count && status == DCRF_OK; m++)
+    TRY(dcrf_identity_compare(claimed, &identity, error));
+    for (size_t m = 0; m < identity.kernel_count; m++)
         memset(identity.kernels[m].matrix, 0, DCRF_SHA256_BYTES);
-    if (status == DCRF_OK && check->plan)
-        status = dcrf_identity_take_matrices(&identity, check->plan, check->workspace, error);
-    if (status == DCRF_OK)
-        status = dcrf_identity_compare(claimed, &identity, error);
-    dcrf_identity_clear(&identity);
-    return status;
+    if (!claimed->is_exact) {
+        TRY(dcrf_plan_new(&check->plan, check->model, DCRF_OPERATOR_FAST, check->workspace, error));
+        TRY(dcrf_identity_take_matrices(&identity, check->plan, check->workspace, error));
+    }
+    return dcrf_identity_compare(claimed, &identity, error);
 }
 
 static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_model *model,
@@ -476,11 +450,9 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                                  uint8_t *possible, dcrf_verification *verification,
                                  dcrf_error *error) {
     const double began_s = dcrf_time_s();
-    struct dcrf_certificate_content content;
-    dcrf_status status =
-        dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error);
-    if (status < 0)
-        return status;
+    DCRF_AT_END(dcrf_certificate_clear) struct dcrf_certificate_content content;
+    TRY(dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error));
+    DCRF_AT_END(clear)
     struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
     dcrf_verification made = {.is_exact = content.identity.is_exact,
                               .variables = model->variables,
@@ -489,19 +461,14 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                               .claimed_proven = content.proven,
                               .labels_energy = (double)NAN,
                               .labels_gap = (double)NAN};
-    status = dcrf_check_cuts(&check, error);
-    if (status == DCRF_OK)
-        status = compare_models(&check, error);
-    if (status == DCRF_OK)
-        status = run(&check, labels, &made, error);
-    if (status == DCRF_OK && possible)
+    TRY(dcrf_check_cuts(&check, error));
+    TRY(compare_models(&check, error));
+    TRY(run(&check, labels, &made, error));
+    if (possible)
         memcpy(possible, check.possible, model->variables * model->labels);
     made.time_s = dcrf_time_s() - began_s;
-    if (status == DCRF_OK)
-        *verification = made;
-    clear(&check);
-    dcrf_certificate_clear(&content);
-    return status;
+    *verification = made;
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
@@ -515,10 +482,7 @@ dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcr
     if (!dcrf_workspace_source(workspace))
         return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
     /* Results found on a device are checked on the CPU. */
-    dcrf_workspace *own = NULL;
-    dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
-    if (status == DCRF_OK)
-        status = verify_on_cpu(bytes, size, model, own, labels, possible, verification, error);
-    dcrf_workspace_free(&own);
-    return status;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *own = NULL;
+    TRY(dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error));
+    return verify_on_cpu(bytes, size, model, own, labels, possible, verification, error);
 }

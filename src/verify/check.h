@@ -2,9 +2,11 @@
 #ifndef DCRF_VERIFY_CHECK_H
 #define DCRF_VERIFY_CHECK_H
 
+#include "core/owned.h"
 #include "verify/certificate.h"
 
 #include <dcrf/verify.h>
+#include <math.h>
 
 /* The kinds of sums over kernels: sums[a * labels + i] = sum_{b counts} K_ab G_i(a, b) for all
  * wanted a. */
@@ -40,7 +42,13 @@ struct dcrf_check {
     uint8_t *counts, *wanted, *member;
     double *line; /* F of two values: DCRF_VALUE_MOST + 1 squared */
     double *sums;
+    struct dcrf_owned owned; /* all arrays but `columns` */
 };
+
+/* The weight of a node in a value. */
+static inline double dcrf_check_share(size_t value, size_t node) {
+    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
+}
 
 /* A compensated sum with a bound on its error (Neumaier 1974). */
 struct dcrf_check_total {

@@ -178,13 +178,9 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
                                const struct dcrf_certificate_mixture *mixture, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     struct dcrf_check_total total = {0};
-    dcrf_status status = check_mixture(check, mixture, error);
-    if (status == DCRF_OK)
-        status = add_labelling(check, &total, error);
-    if (status == DCRF_OK)
-        status = sum_mixture(check, mixture, error);
-    if (status < 0)
-        return status;
+    TRY(check_mixture(check, mixture, error));
+    TRY(add_labelling(check, &total, error));
+    TRY(sum_mixture(check, mixture, error));
     add_cliques(check, mixture->shares, &total);
     for (size_t a = 0; a < n; a++)
         if (!check->is_decided[a])
@@ -242,10 +238,7 @@ dcrf_status dcrf_check_conclude(struct dcrf_check *check, dcrf_verification *mad
                                 dcrf_error *error) {
     double low, high, magnitude;
     bool is_only_one;
-    const dcrf_status status =
-        dcrf_check_energy(check, check->content->labels, &low, &high, &magnitude, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_check_energy(check, check->content->labels, &low, &high, &magnitude, error));
     made->proven = count_proven(check, &is_only_one);
     const double excess = is_only_one ? 0 : check->excess;
     const double bound = fmax(low - excess * (1 + FEW_ROUNDINGS), find_floor(check->model));

@@ -37,10 +37,7 @@ static bool are_below(const struct dcrf_check *check) {
 }
 
 dcrf_status dcrf_check_cuts(struct dcrf_check *check, dcrf_error *error) {
-    const dcrf_status status =
-        dcrf_model_find_distance(check->model, "a certificate", &check->distance, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_model_find_distance(check->model, "a certificate", &check->distance, error));
     if (check->content->has_cuts != (check->distance != NULL))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the certificate is about another problem: it is %s",

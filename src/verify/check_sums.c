@@ -5,7 +5,6 @@
  * sum_error covers these. Fast: the operators in double; a member's value is distributed over the
  * two nodes around it, with one channel per node. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "verify/check.h"
 
 #include <math.h>
@@ -154,9 +153,7 @@ static void add_exactly(void *context, size_t begin, size_t end, size_t worker) 
 
 static dcrf_status for_all_rows(struct dcrf_check *check, dcrf_task task, void *context,
                                 dcrf_error *error) {
-    const dcrf_status status = dcrf_go_on(check->workspace, WORK, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_go_on(check->workspace, WORK, error));
     return dcrf_parallel_while(check->workspace, check->model->variables, GRAIN, task, context)
                ? DCRF_OK
                : dcrf_fail_interrupted(check->workspace, WORK, error);
@@ -207,49 +204,42 @@ static void find_errors(void *context, size_t begin, size_t end, size_t worker) 
 static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
     const dcrf_model *model = check->model;
     const size_t n = model->variables;
-    check->features = dcrf_allocate_zero(model->kernel_count, sizeof *check->features);
-    check->scale = dcrf_allocate_zero(model->kernel_count, sizeof *check->scale);
-    if (!check->features || !check->scale)
-        return dcrf_fail_memory(error, "the check of a certificate");
-    for (size_t m = 0; m < model->kernel_count; m++) {
+    check->features = dcrf_own(&check->owned, model->kernel_count, sizeof *check->features);
+    check->scale = dcrf_own(&check->owned, model->kernel_count, sizeof *check->scale);
+    for (size_t m = 0; m < model->kernel_count && !check->owned.is_short; m++) {
         const struct dcrf_features *features = &model->kernels[m].features;
         const size_t d = features->dimension;
-        check->features[m] = dcrf_allocate(n, d * sizeof(double));
-        check->scale[m] = dcrf_allocate(n, sizeof(double));
-        if (!check->features[m] || !check->scale[m])
-            return dcrf_fail_memory(error, "the check of a certificate");
+        check->features[m] = dcrf_own(&check->owned, n, d * sizeof(double));
+        check->scale[m] = dcrf_own(&check->owned, n, sizeof(double));
+        if (check->owned.is_short)
+            break;
         for (size_t a = 0; a < n; a++)
             for (size_t i = 0; i < d; i++)
                 check->features[m][a * d + i] =
                     dcrf_features_value(features, a, i) * dcrf_features_factor(features, i);
         struct normalization c = {check->features[m], d, n, check->scale[m]};
-        const dcrf_status status = for_all_rows(check, sum_rows, &c, error);
-        if (status < 0)
-            return status;
+        TRY(for_all_rows(check, sum_rows, &c, error));
         for (size_t a = 0; a < n; a++) {
             const double row_sum = check->scale[m][a];
             const bool is_normalized = model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC;
             check->scale[m][a] = is_normalized ? 1 / sqrt(row_sum) : 1;
         }
     }
-    return for_all_rows(check, find_errors, check, error);
+    return check->owned.is_short ? dcrf_fail_memory(error, "the check of a certificate")
+                                 : for_all_rows(check, find_errors, check, error);
 }
 
 /* ---- the fast operators --------------------------------------------------------------------- */
 
 static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *error) {
     const size_t count = check->model->variables * channels;
-    const dcrf_status answer = dcrf_go_on(check->workspace, WORK, error);
-    if (answer < 0)
-        return answer;
+    TRY(dcrf_go_on(check->workspace, WORK, error));
     double *total = check->out + count; /* `out` has room for both */
     memset(total, 0, count * sizeof *total);
     for (size_t m = 0; m < check->plan->kernel_count; m++) {
         const dcrf_operator *op = check->plan->kernels[m].op;
-        const dcrf_status status =
-            op->methods->apply_double(op, check->workspace, check->in, check->out, channels, error);
-        if (status < 0)
-            return status;
+        TRY(op->methods->apply_double(op, check->workspace, check->in, check->out, channels,
+                                      error));
         for (size_t k = 0; k < count; k++)
             total[k] += check->model->kernels[m].weight * check->out[k];
     }
@@ -268,19 +258,12 @@ static dcrf_status add_indicators(struct dcrf_check *check, dcrf_error *error) {
                     check->counts[b] &&
                     (check->kind == DCRF_CHECK_LABELS ? check->labels[b] == first + c
                                                       : check->possible[b * labels + first + c]);
-        const dcrf_status status = apply(check, channels, error);
-        if (status < 0)
-            return status;
+        TRY(apply(check, channels, error));
         for (size_t a = 0; a < n; a++)
             for (size_t c = 0; c < channels; c++)
                 check->sums[a * labels + first + c] = check->out[a * channels + c];
     }
     return DCRF_OK;
-}
-
-/* The weight of a node in a value. */
-static double share(uint8_t value, size_t node) {
-    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
 }
 
 static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
@@ -301,12 +284,10 @@ static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
                     !check->counts[b] ? 0
                     : check->member[b]
                         ? (h < DCRF_VALUE_NODES
-                               ? share(dcrf_certificate_value(check->content, b, i), h)
+                               ? dcrf_check_share(dcrf_certificate_value(check->content, b, i), h)
                                : 0)
                         : h == DCRF_VALUE_NODES && check->possible[b * labels + i];
-        const dcrf_status status = apply(check, channels, error);
-        if (status < 0)
-            return status;
+        TRY(apply(check, channels, error));
         for (size_t a = 0; a < n; a++) {
             const double *out = check->out + a * channels;
             const uint8_t value = dcrf_certificate_value(check->content, a, i);
@@ -338,9 +319,7 @@ static dcrf_status add_plane(struct dcrf_check *check, size_t p, const uint32_t 
             if (node + 1 >= first && node + 1 < first + channels)
                 check->in[b * channels + node + 1 - first] = part;
         }
-        const dcrf_status status = apply(check, channels, error);
-        if (status < 0)
-            return status;
+        TRY(apply(check, channels, error));
         for (size_t a = 0; a < n; a++) {
             if (!check->wanted[a])
                 continue;
@@ -366,11 +345,9 @@ static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
         for (size_t p = 0; p < check->mixture->point_count; p++) {
             if (check->distance)
                 dcrf_check_fill_column(check, p, i, check->columns);
-            const dcrf_status status = add_plane(
-                check, p, check->distance ? check->columns : plane_of(check->mixture, p, i), i,
-                error);
-            if (status < 0)
-                return status;
+            TRY(add_plane(check, p,
+                          check->distance ? check->columns : plane_of(check->mixture, p, i), i,
+                          error));
         }
     return DCRF_OK;
 }
@@ -378,8 +355,8 @@ static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
 /* The operators in double sum at most 2 n + 1000 terms, and their results are summed again. */
 static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables;
-    check->in = dcrf_allocate(n, CHECK_CHANNELS * sizeof *check->in);
-    check->out = dcrf_allocate(n, 2 * CHECK_CHANNELS * sizeof *check->out);
+    check->in = dcrf_own(&check->owned, n, CHECK_CHANNELS * sizeof *check->in);
+    check->out = dcrf_own(&check->owned, n, 2 * CHECK_CHANNELS * sizeof *check->out);
     if (!check->in || !check->out)
         return dcrf_fail_memory(error, "the check of a certificate");
     for (size_t a = 0; a < n; a++)
@@ -416,16 +393,6 @@ static dcrf_status take_columns(struct dcrf_check *check, dcrf_error *error) {
 }
 
 void dcrf_check_kernels_clear(struct dcrf_check *check) {
-    for (size_t m = 0; m < check->model->kernel_count; m++) {
-        if (check->features)
-            dcrf_release(check->features[m]);
-        if (check->scale)
-            dcrf_release(check->scale[m]);
-    }
-    dcrf_release(check->features);
-    dcrf_release(check->scale);
-    dcrf_release(check->in);
-    dcrf_release(check->out);
     dcrf_release(check->columns);
     dcrf_plan_free(&check->plan);
 }
@@ -436,11 +403,8 @@ static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
 }
 
 dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
-    if (check->kind == DCRF_CHECK_MIXTURE && check->distance) {
-        const dcrf_status status = take_columns(check, error);
-        if (status < 0)
-            return status;
-    }
+    if (check->kind == DCRF_CHECK_MIXTURE && check->distance)
+        TRY(take_columns(check, error));
     if (!check->plan)
         return add_gaussians(check, error);
     return check->kind == DCRF_CHECK_GROUP     ? add_group(check, error)

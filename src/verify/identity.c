@@ -1,6 +1,6 @@
 /* Identifies the model that a certificate is about: sizes, hashes of the data, and the settings. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "verify/certificate.h"
 
 #include <string.h>
@@ -89,23 +89,23 @@ static double probe(uint64_t variable, uint64_t channel) {
 dcrf_status dcrf_identity_take_matrices(struct dcrf_identity *identity, const dcrf_plan *plan,
                                         dcrf_workspace *workspace, dcrf_error *error) {
     const size_t count = PROBES * plan->model->variables;
-    double *in = dcrf_allocate(2 * count, sizeof *in);
-    dcrf_status status = in ? DCRF_OK : dcrf_fail_memory(error, "a certificate");
-    for (size_t k = 0; k < count && in; k++)
+    DCRF_SCOPED double *in = dcrf_allocate(2 * count, sizeof *in);
+    if (!in)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t k = 0; k < count; k++)
         in[k] = probe(k / PROBES, k % PROBES);
-    for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
+    for (size_t m = 0; m < plan->kernel_count; m++) {
         const dcrf_operator *op = plan->kernels[m].op;
         struct dcrf_sha256 hash;
-        status = op->methods->apply_double(op, workspace, in, in + count, PROBES, error);
+        TRY(op->methods->apply_double(op, workspace, in, in + count, PROBES, error));
         dcrf_sha256_begin(&hash);
-        for (size_t k = 0;
-             k < count && status == DCRF_OK && (status = go_on(workspace, k, error)) == DCRF_OK;
-             k++)
+        for (size_t k = 0; k < count; k++) {
+            TRY(go_on(workspace, k, error));
             dcrf_sha256_add_f32(&hash, (float)in[count + k]);
+        }
         dcrf_sha256_end(&hash, identity->kernels[m].matrix);
     }
-    dcrf_release(in);
-    return status;
+    return DCRF_OK;
 }
 
 void dcrf_identity_clear(struct dcrf_identity *identity) {
@@ -132,10 +132,7 @@ dcrf_status dcrf_identity_compare_sizes(const struct dcrf_identity *certificate,
 
 dcrf_status dcrf_identity_compare(const struct dcrf_identity *certificate,
                                   const struct dcrf_identity *model, dcrf_error *error) {
-    const dcrf_status status =
-        dcrf_identity_compare_sizes(certificate, model->variables, model->labels, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_identity_compare_sizes(certificate, model->variables, model->labels, error));
     if (memcmp(certificate->unary, model->unary, DCRF_SHA256_BYTES) != 0)
         return differ("the unary energies differ", error);
     if (certificate->kernel_count != model->kernel_count)

@@ -134,6 +134,9 @@ class SaidTest(Case):
         self.bad("--labels", "did you mean --labels-prior?", "solve", self.image, "--labels", self.labels)
         self.bad(self.unary, "did you mean --unary %s?" % self.unary, "solve", self.image, self.unary)
         self.bad(self.labels, "did you mean --labels-prior %s?" % self.labels, "solve", self.image, self.labels)
+        self.bad("a.cert", "did you mean --certificate a.cert?", "verify", "a.cert", self.image)
+        self.bad("a.cert", "did you mean --certificate a.cert?", "verify", self.image, "a.cert")
+        self.bad("b.cert", "'dcrf help energy' shows the usage", "energy", self.image, "b.cert")
 
     def test_strength(self):
         """What was measured is not called given, whatever the rounding of its parts."""

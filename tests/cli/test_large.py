@@ -224,7 +224,7 @@ class LargeTest(Case):
         rows, energies = scene(640, 480)
         image = self.write("l.ppm", pictures.pnm(rows, 6))
         unary = self.write("l.npy", formats.npy(energies, (480, 640, 2)))
-        command = (f"ulimit -v 200000; exec {COMMAND} solve {image} --unary {unary} --unary-kind energies "
+        command = (f"ulimit -v 155000; exec {COMMAND} solve {image} --unary {unary} --unary-kind energies "
                    f"--threads 1 -n 2 -o out.png {' '.join(KERNELS)}")
         whole = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=self.folder, check=False)
         self.assertEqual(whole.returncode, 1)

@@ -100,7 +100,7 @@ class VideoTest(Case):
         common = ("solve", "frames", "--unary-dir", "u", "--temporal", "0.5", *LOCAL[:-1], "2.5")  # weak enough for some flicker
         self.good(*common, "-o", "whole/", "-q")
         whole = self.frames_of("whole")
-        for options, cut in ((("--memory", "72M"), r"in 2 tiles, 1 x 1 x 2; windows of 64 x 48 x 5"),
+        for options, cut in ((("--memory", "70M"), r"in 2 tiles, 1 x 1 x 2; windows of 64 x 48 x 5"),
                              (("--tile", "44"), "in 12 tiles, 4 x 3 x 1;")):
             said = self.good(*common, *options, "-o", "out/")
             self.assertRegex(said, cut)

@@ -192,12 +192,12 @@ class WithDevice(unittest.TestCase):
 
     def test_many_are_spread(self):
         program = """
-            from dcrf import _model
-            used, make = [], _model.Model
+            from dcrf import _once
+            used, make = [], _once.Model
             def watched(*arguments, **options):
                 used.append(options.get("device"))
                 return make(*arguments, **options)
-            _model.Model = watched
+            _once.Model = watched
             problems = [dict(zip(("image", "unary"), scene(seed=seed)), **exact) for seed in range(5)]
             problems[2]["device"] = "cpu"
             there = dcrf.solve_many(problems, device="cuda", threads=2)

@@ -61,6 +61,16 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
             by->softmax(&softmax, rows / 2, rows, sums);
             *time_s += set == 0 ? (dcrf_time_s() - start_s) / (double)repeats : 0;
         }
+        float *plain = malloc(2 * block * sizeof *plain); /* the same without sums */
+        struct dcrf_softmax without = softmax;
+        without.next = plain;
+        without.q = given;
+        without.logits = softmax.logits ? plain + block : NULL;
+        memcpy(plain + block, damped, block * sizeof *damped);
+        memcpy(scratch, message, block * sizeof *message);
+        by->softmax(&without, 0, rows, NULL);
+        assert_memory_equal(plain, q, block * sizeof *plain);
+        free(plain);
         for (size_t i = 0; i < block; i++) /* the padding of the field may hold anything */
             q[block + i] = i % stride < labels ? q[block + i] : 0;
         for (size_t k = 0; k < DCRF_SOFTMAX_SUMS; k++)

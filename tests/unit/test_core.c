@@ -3,14 +3,17 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/owned.h"
 #include "core/platform.h"
 #include "core/rng.h"
+#include "core/sha256.h"
 #include "core/timer.h"
 #include "core/workspace.h"
 
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
 #include <stdio.h>
+#include <string.h>
 
 static void status_names_go_both_ways(void **state) {
     (void)state;
@@ -66,6 +69,7 @@ static void names_of_enums_go_both_ways(void **state) {
     NAMES_GO_BOTH_WAYS(dcrf_direction, DCRF_ADJOINT + 1)
     NAMES_GO_BOTH_WAYS(dcrf_kernel_kind, DCRF_KERNEL_FEATURES + 1)
     NAMES_GO_BOTH_WAYS(dcrf_lp_schedule, DCRF_LP_SCHEDULE_PAPER + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_mask_kind, DCRF_MASK_TRIMAP + 1)
     NAMES_GO_BOTH_WAYS(dcrf_method, DCRF_METHOD_LP + 1)
     NAMES_GO_BOTH_WAYS(dcrf_normalization, DCRF_NORMALIZE_SYMMETRIC + 1)
     NAMES_GO_BOTH_WAYS(dcrf_operator_kind, DCRF_OPERATOR_LATTICE + 1)
@@ -129,6 +133,51 @@ static void memory_is_aligned_and_checked(void **state) {
     assert_null(dcrf_allocate((size_t)PTRDIFF_MAX, 1));
     assert_null(dcrf_allocate_zero(SIZE_MAX / 8 + 2, 8));
     dcrf_release(NULL);
+}
+
+/* Any number of arrays; a request that fails is remembered until all are released. */
+static void arrays_are_owned_together(void **state) {
+    (void)state;
+    struct dcrf_owned owned = {0};
+    for (size_t k = 1; k < 100; k++) {
+        unsigned char *array = k % 2 ? dcrf_own(&owned, k, 7) : dcrf_own_zero(&owned, 7, k);
+        assert_non_null(array);
+        for (size_t i = 0; i < 7 * k && k % 2 == 0; i++)
+            assert_int_equal(array[i], 0);
+        memset(array, (int)k, 7 * k);
+    }
+    for (size_t k = 1; k < 100; k++)
+        assert_int_equal(((unsigned char *)owned.arrays[k - 1])[7 * k - 1], k);
+    assert_false(owned.is_short);
+    assert_null(dcrf_own(&owned, SIZE_MAX, 2));
+    assert_true(owned.is_short);
+    assert_null(dcrf_own_zero(&owned, 1, 1));
+    dcrf_disown(&owned);
+    assert_false(owned.is_short);
+    assert_non_null(dcrf_own(&owned, 1, 1));
+    dcrf_disown(&owned);
+    dcrf_disown(&owned);
+}
+
+static dcrf_status leave_early(dcrf_status status, size_t *left) {
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    DCRF_SCOPED char *memory = dcrf_allocate(3, 1);
+    assert_non_null(dcrf_own(&owned, 3, 1));
+    assert_non_null(memory);
+    TRY(status);
+    ++*left;
+    return DCRF_OK;
+}
+
+/* What is left over, the sanitizers notice. */
+static void only_errors_leave_early(void **state) {
+    (void)state;
+    size_t left = 0;
+    assert_int_equal(leave_early(DCRF_ERROR_SIZE, &left), DCRF_ERROR_SIZE);
+    assert_int_equal(left, 0);
+    assert_int_equal(leave_early(DCRF_OK, &left), DCRF_OK);
+    assert_int_equal(leave_early(DCRF_STOP_TIME, &left), DCRF_OK);
+    assert_int_equal(left, 2);
 }
 
 /* Released memory is reused for similar sizes, and cleared if zeros are requested; much smaller or
@@ -250,6 +299,31 @@ static void versions_agree(void **state) {
     assert_string_equal(dcrf_version(), PROJECT_VERSION);
 }
 
+/* The examples of FIPS 180-4 (NIST's "SHA-256" example computations). */
+static void hash_of_known_messages(void **state) {
+    (void)state;
+    static const struct {
+        const char *message, *digest;
+    } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct dcrf_sha256 hash;
+        uint8_t digest[DCRF_SHA256_BYTES];
+        char text[2 * DCRF_SHA256_BYTES + 1];
+        dcrf_sha256_begin(&hash);
+        for (const char *c = known[k].message; *c; c++) /* byte by byte */
+            dcrf_sha256_add(&hash, c, 1);
+        dcrf_sha256_end(&hash, digest);
+        for (size_t i = 0; i < sizeof digest; i++)
+            snprintf(text + 2 * i, 3, "%02x", digest[i]);
+        assert_string_equal(text, known[k].digest);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_names_go_both_ways),
@@ -259,11 +333,14 @@ int main(void) {
         cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(multiplication_notices_overflow),
         cmocka_unit_test(memory_is_aligned_and_checked),
+        cmocka_unit_test(arrays_are_owned_together),
+        cmocka_unit_test(only_errors_leave_early),
         cmocka_unit_test(large_memory_is_kept),
         cmocka_unit_test(random_numbers_repeat),
         cmocka_unit_test(time_does_not_run_backwards),
         cmocka_unit_test(workspace_grows_and_keeps),
         cmocka_unit_test(absurd_thread_counts_are_refused),
+        cmocka_unit_test(hash_of_known_messages),
         cmocka_unit_test(versions_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 #include "core/threads.h"
 #include "core/workspace.h"
 #include "densecrf/densecrf.h"
+#include "energy/coupling.h"
+#include "energy/energy_double.h"
 #include "model/model.h"
 #include "round/polisher.h"
 
@@ -176,10 +178,12 @@ static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
     }
 }
 
-/* From loop `first` on, only loops over few rows of vertices have fewer chunks than threads. */
-static void check_loops(const struct loops *loops, size_t first, size_t least) {
+/* From loop `first` on, only loops over few rows of vertices have fewer chunks than threads. There
+ * are not many loops: threads wait for each other at the end of each. */
+static void check_loops(const struct loops *loops, size_t first, size_t least, size_t most) {
     const size_t count = atomic_load(&loops->count);
-    assert_true(count >= least);
+    if (count < least || count > most)
+        fail_msg("%zu loops, not %zu to %zu", count, least, most);
     for (size_t i = first; i < count; i++) {
         const size_t indices = loops->indices[i], chunks = atomic_load(&loops->chunks[i]);
         const bool is_small = indices > THREADS && chunks * MOST_ROWS >= indices;
@@ -201,7 +205,7 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     assert_int_equal(dcrf_densecrf_infer(crf, workspace, 5, q, NULL, NULL, NULL), DCRF_OK);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
     if (!crf->on_device)
-        check_loops(loops, 1, 5 * 10); /* the first loop inspects a few bands */
+        check_loops(loops, 1, 5 * 8, 5 * 8 + 4); /* the first loop inspects a few bands */
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     free(loops);
@@ -347,7 +351,7 @@ static void ordered_filters_are_divided(void **state) {
         const dcrf_operator *op = dcrf_plan_operator(plan, m);
         assert_int_equal(op->methods->ordered(op, workspace, &channel, NULL), DCRF_OK);
     }
-    check_loops(loops, 0, 2);
+    check_loops(loops, 0, 2, MOST_LOOPS);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
@@ -381,7 +385,7 @@ static void polishing_is_divided(void **state) {
                          DCRF_OK);
         assert_int_equal(methods->find_gains(polisher->moves, false, NULL), DCRF_OK);
         assert_int_equal(methods->change(polisher->moves, false, 5, 1, &changed[i], NULL), DCRF_OK);
-        check_loops(loops, 0, 3);
+        check_loops(loops, 0, 3, MOST_LOOPS);
         double sum = 0, expected = 0; /* plainly */
         for (size_t k = 0; k < ENTRIES; k++)
             sum += unary[i][k];
@@ -399,6 +403,64 @@ static void polishing_is_divided(void **state) {
     assert_memory_equal(mass[0], mass[1], sizeof mass[0]);
     assert_memory_equal(size[0], size[1], sizeof size[0]);
     assert_true(changed[0] == changed[1] && changed[0] > 0);
+    free(labels);
+}
+
+/* Loops over all variables. */
+static size_t count_whole(const struct loops *loops) {
+    size_t whole = 0;
+    for (size_t i = 0; i < atomic_load(&loops->count); i++)
+        whole += loops->indices[i] == VARIABLES;
+    return whole;
+}
+
+/* Diagonals, and an energy in double, are computed by all threads, into the bytes of one. */
+static void diagonals_and_energies_are_divided(void **state) {
+    (void)state;
+    uint16_t *labels = malloc(VARIABLES * sizeof *labels);
+    float *diagonal = malloc(VARIABLES * sizeof *diagonal);
+    double energy[2][4];
+    for (size_t a = 0; a < VARIABLES; a++)
+        labels[a] = (uint16_t)(a / 37 % 11);
+    for (size_t i = 0; i < 2; i++) {
+        struct loops *loops = calloc(3, sizeof *loops);
+        dcrf_workspace *workspace;
+        dcrf_model *model;
+        struct dcrf_coupling *coupling;
+        dcrf_energy found;
+        assert_int_equal(dcrf_workspace_new(&workspace, i == 0 ? 1 : THREADS, NULL), DCRF_OK);
+        dcrf_plan *plan = new_plan(workspace, 21, &model);
+        dcrf_pool *pool = dcrf_workspace_pool(workspace);
+        dcrf_pool_observe(pool, count_chunks, &loops[0]);
+        assert_int_equal(dcrf_coupling_new(&coupling, plan, workspace, NULL), DCRF_OK);
+        assert_int_equal(count_whole(&loops[0]), 1);
+        check_loops(&loops[0], 0, 1, 1);
+        const size_t made = atomic_load(&loops[0].count);
+        dcrf_pool_observe(pool, count_chunks, &loops[1]);
+        assert_int_equal(
+            dcrf_operator_diagonal(dcrf_plan_operator(plan, 0), workspace, diagonal, NULL),
+            DCRF_OK);
+        assert_memory_equal(diagonal, plan->kernels[0].diagonal, VARIABLES * sizeof *diagonal);
+        assert_int_equal(count_whole(&loops[1]), 1);
+        check_loops(&loops[1], made, made + 1, made + 1);
+        /* For each of two kernels and two blocks of labels, indicators are filled in and summed up;
+         * and the unary energies are. */
+        dcrf_pool_observe(pool, count_chunks, &loops[2]);
+        assert_int_equal(
+            dcrf_energy_in_double(plan, workspace, labels, &found, NULL, &energy[i][3], NULL),
+            DCRF_OK);
+        assert_true(count_whole(&loops[2]) >= 2 * 2 * 2 + 1);
+        energy[i][0] = found.unary;
+        energy[i][1] = found.pairwise;
+        energy[i][2] = found.total;
+        dcrf_coupling_free(&coupling);
+        dcrf_plan_free(&plan);
+        dcrf_model_free(&model);
+        dcrf_workspace_free(&workspace);
+        free(loops);
+    }
+    assert_memory_equal(energy[0], energy[1], sizeof energy[0]);
+    free(diagonal);
     free(labels);
 }
 
@@ -421,7 +483,7 @@ static void every_stage_of_own_mean_field_is_divided(void **state) {
     dcrf_plan *plan = new_plan(workspace, 21, &model);
     assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) >= 0);
-    check_loops(loops, 0, 4 * 10);
+    check_loops(loops, 0, 4 * 11, 4 * 11 + 4);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
@@ -437,6 +499,7 @@ int main(void) {
                                        cmocka_unit_test(unaries_of_arrays_are_divided),
                                        cmocka_unit_test(ordered_filters_are_divided),
                                        cmocka_unit_test(polishing_is_divided),
+                                       cmocka_unit_test(diagonals_and_energies_are_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,9 +70,10 @@ static void naive_distances(const struct case_of_grid *c, int32_t seed, uint32_t
 static void compare(const struct case_of_grid *c, int32_t seed) {
     static uint32_t found[MOST_VARIABLES], wanted[MOST_VARIABLES];
     struct dcrf_geodesic_queue queue;
-    assert_true(dcrf_geodesic_queue_init(&queue, c->variables));
+    struct dcrf_owned owned = {0};
+    assert_true(dcrf_geodesic_queue_init(&queue, &owned, c->variables));
     dcrf_geodesic_distances(&c->grid, &c->neighbourhood, c->lengths, c->seeds, seed, &queue, found);
-    dcrf_geodesic_queue_clear(&queue);
+    dcrf_disown(&owned);
     naive_distances(c, seed, wanted);
     for (size_t a = 0; a < c->variables; a++)
         assert_int_equal(found[a], wanted[a]);
@@ -131,10 +132,11 @@ static void test_far(void **state) {
     const dcrf_grid grid = dcrf_grid_1d(count);
     struct dcrf_neighbourhood n;
     struct dcrf_geodesic_queue queue;
+    struct dcrf_owned owned = {0};
     uint16_t *lengths = malloc(count * sizeof *lengths);
     int32_t *seeds = malloc(count * sizeof *seeds);
     uint32_t *distances = malloc(count * sizeof *distances);
-    assert_true(lengths && seeds && distances && dcrf_geodesic_queue_init(&queue, count));
+    assert_true(lengths && seeds && distances && dcrf_geodesic_queue_init(&queue, &owned, count));
     dcrf_neighbourhood_of(&grid, &n);
     for (size_t a = 0; a < count; a++) {
         lengths[a] = DCRF_GEODESIC_MOST_LENGTH;
@@ -145,7 +147,7 @@ static void test_far(void **state) {
         const uint64_t exact = (uint64_t)a * DCRF_GEODESIC_MOST_LENGTH;
         assert_true(distances[a] == (exact < DCRF_GEODESIC_FAR ? exact : DCRF_GEODESIC_FAR));
     }
-    dcrf_geodesic_queue_clear(&queue);
+    dcrf_disown(&owned);
     free(lengths);
     free(seeds);
     free(distances);

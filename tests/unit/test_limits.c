@@ -186,7 +186,7 @@ static dcrf_status try_scribbles(struct scene *scene, uint16_t *labels, dcrf_err
 
 static void patience_is_respected(struct scene *scene, uint16_t *labels, attempt make,
                                   bool asks_much) {
-    for (size_t most = 0;; most += 1 + most / 3) {
+    for (size_t most = 0;; most += 1 + most / (SANITIZED ? 1 : 3)) {
         struct patience patience = {0, most};
         dcrf_error error = {.message = ""};
         dcrf_workspace_set_limit(scene->workspace, 0, is_over, &patience);

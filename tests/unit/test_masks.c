@@ -488,6 +488,49 @@ static void test_moves(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
+/* ---- what a map is -------------------------------------------------------------------------- */
+
+static dcrf_mask_kind kind_of(const int32_t *numbers, size_t width, size_t rows, int is_rounded) {
+    dcrf_mask_traits traits = {.is_rounded = is_rounded};
+    for (size_t row = 0; row < rows; row++)
+        dcrf_mask_inspect(&traits, numbers + row * width, width, 1);
+    assert_true(traits.pixels <= width * rows);
+    return dcrf_mask_kind_of(&traits);
+}
+
+static void masks_are_told_from_labels(void **state) {
+    (void)state;
+    enum { WIDTH = 12, ROWS = 2 };
+    const int32_t hard[] = {0, 0, 255, 255, 255, 0, 0, 0, 0, 255, 255, 0};
+    const int32_t soft[] = {0, 0, 0, 30, 90, 150, 210, 255, 255, 255, 250, 255};
+    const int32_t trimap[] = {0, 0, 0, 128, 128, 128, 128, 255, 255, 255, 255, 255};
+    const int32_t few[] = {0, 0, 1, 1, 20, 20, 20, 3, 3, 255, 255, 255}; /* 255: unknown */
+    const int32_t patches[] = {0, 0, 70, 70, 70, 70, 80, 80, 80, 80, 255, 255};
+    const int32_t wide[] = {0, 0, 0, 30, 90, 150, 210, 255, 255, 256, 255, 255};
+    const int32_t rounded[] = {0, 9, 3, 0, 1, 40, 254, 250, 240, 255, 255, 230};
+    const int32_t missing = DCRF_MASK_MISSING;
+    const int32_t parts[] = {0, missing, 0, 255, 255, missing};
+    assert_int_equal(kind_of(hard, WIDTH, 1, 0), DCRF_MASK_HARD);
+    assert_int_equal(kind_of(hard, WIDTH / ROWS, ROWS, 1), DCRF_MASK_HARD);
+    assert_int_equal(kind_of(soft, WIDTH, 1, 0), DCRF_MASK_SOFT);
+    assert_int_equal(kind_of(trimap, WIDTH, 1, 0), DCRF_MASK_TRIMAP);
+    assert_int_equal(kind_of(few, WIDTH, 1, 0), DCRF_MASK_LABELS);
+    assert_int_equal(kind_of(patches, WIDTH, 1, 0), DCRF_MASK_LABELS);
+    assert_int_equal(kind_of(patches, WIDTH, 1, 1), DCRF_MASK_LABELS);
+    assert_int_equal(kind_of(wide, WIDTH, 1, 0), DCRF_MASK_LABELS);
+    assert_int_equal(kind_of(rounded, WIDTH, 1, 0), DCRF_MASK_SOFT);
+    assert_int_equal(kind_of(rounded, WIDTH, 1, 1), DCRF_MASK_SOFT);
+    assert_int_equal(kind_of(parts, 6, 1, 0), DCRF_MASK_HARD);
+    assert_int_equal(kind_of(NULL, 6, 0, 0), DCRF_MASK_LABELS);
+    assert_int_equal(dcrf_mask_kind_of(NULL), DCRF_MASK_LABELS);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_LABELS, 128), 128);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_HARD, 255), 1);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_SOFT, 127), 0);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_SOFT, 128), 1);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_TRIMAP, 128), -1);
+    assert_int_equal(dcrf_mask_label(DCRF_MASK_TRIMAP, 0), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distances),
@@ -506,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_odd_maps),
         cmocka_unit_test(test_confidence),
         cmocka_unit_test(test_moves),
+        cmocka_unit_test(masks_are_told_from_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * lp/potential_flow.c). */
 #include "backend/cpu/cpu.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "filter/plan.h"
 
 #include <math.h>
@@ -21,6 +21,7 @@ struct dcrf_backend_flow {
     double *mean, *rho, *curvature, *low, *scale, *excess;
     const float *left, *right; /* factors of the current product; right = NULL: ones */
     const float *divisor;      /* per variable, or NULL */
+    struct dcrf_owned owned;
 };
 
 static size_t chunk_count(const dcrf_backend_flow *flow) {
@@ -141,11 +142,8 @@ static void begin_flow(dcrf_backend_flow *flow) {
 
 static dcrf_status step(dcrf_backend_flow *flow, dcrf_error *error) {
     const size_t n = flow->model->variables;
-    const dcrf_status status =
-        dcrf_plan_sum(flow->plan, flow->workspace, NULL, flow->plan->kernel_count, flow->direction,
-                      flow->image, flow->model->labels, flow->model->stride, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_plan_sum(flow->plan, flow->workspace, NULL, flow->plan->kernel_count, flow->direction,
+                      flow->image, flow->model->labels, flow->model->stride, error));
     dcrf_parallel_for(flow->pool, n, GRAIN, finish_image, flow);
     multiply(flow, flow->direction, flow->image, NULL, flow->curvature);
     dcrf_parallel_for(flow->pool, n, GRAIN, advance, flow);
@@ -229,21 +227,18 @@ static double sum_labels(const dcrf_backend_flow *flow, const double *values) {
 /* ---- the methods ---------------------------------------------------------------------------- */
 
 static void free_flow(dcrf_backend_flow *flow) {
-    dcrf_release(flow->residual);
-    dcrf_release(flow->direction);
-    dcrf_release(flow->image);
-    dcrf_release(flow->partial);
+    dcrf_disown(&flow->owned);
     dcrf_release(flow);
 }
 
 static bool take_memory(dcrf_backend_flow *flow) {
     const size_t n = flow->model->variables, labels = flow->model->labels;
     const size_t row = flow->model->stride * sizeof(float), chunks = chunk_count(flow);
-    flow->residual = dcrf_allocate(n, row);
-    flow->direction = dcrf_allocate(n, row);
-    flow->image = dcrf_allocate(n, row);
-    flow->partial = dcrf_allocate(2 * chunks + 6, labels * sizeof *flow->partial);
-    if (!flow->residual || !flow->direction || !flow->image || !flow->partial)
+    flow->residual = dcrf_own(&flow->owned, n, row);
+    flow->direction = dcrf_own(&flow->owned, n, row);
+    flow->image = dcrf_own(&flow->owned, n, row);
+    flow->partial = dcrf_own(&flow->owned, 2 * chunks + 6, labels * sizeof *flow->partial);
+    if (flow->owned.is_short)
         return false;
     double **const rows[] = {&flow->mean, &flow->rho,   &flow->curvature,
                              &flow->low,  &flow->scale, &flow->excess};
@@ -279,11 +274,8 @@ static dcrf_status make_flow(dcrf_backend_flow **out, dcrf_backend_device *devic
 static dcrf_status iterate(dcrf_backend_flow *flow, size_t iterations,
                            const struct dcrf_interrupt *interrupt, double *residual,
                            double *estimate, dcrf_error *error) {
-    for (size_t k = 0; k < iterations && !dcrf_is_interrupted(interrupt); k++) {
-        const dcrf_status status = step(flow, error);
-        if (status < 0)
-            return status;
-    }
+    for (size_t k = 0; k < iterations && !dcrf_is_interrupted(interrupt); k++)
+        TRY(step(flow, error));
     measure_spread(flow);
     *residual = sum_labels(flow, flow->rho);
     *estimate = dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);

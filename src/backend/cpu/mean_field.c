@@ -138,24 +138,22 @@ static double entropy_rows(void *context, size_t begin, size_t end) {
 
 dcrf_status dcrf_cpu_mean_field_start(dcrf_backend_iterate *iterate, const float *q, float coldness,
                                       double *entropy, dcrf_error *error) {
+    (void)error;
     struct mean_field *mf = mean_field_of(iterate);
     const dcrf_model *model = iterate->model;
     double sums[DCRF_SOFTMAX_SUMS];
     mf->has_logits = false;
     if (q) {
-        memcpy(iterate->y, q, model->variables * model->stride * sizeof *q);
+        dcrf_parallel_copy(iterate->pool, iterate->y, q,
+                           model->variables * model->stride * sizeof *q);
         if (entropy)
             *entropy = dcrf_parallel_sum(iterate->pool, model->variables, entropy_rows, mf);
         return DCRF_OK;
     }
-    const dcrf_status status = take_message(mf, error);
-    if (status < 0)
-        return status;
-    dcrf_parallel_clear(iterate->pool, mf->message,
-                        model->variables * model->stride * sizeof *mf->message);
+    mf->message = iterate->y; /* finite numbers, whose factor is zero */
     set_coldness(mf, coldness);
     const struct dcrf_update update = update_of(mf, 0);
-    dcrf_update_start(&update, sums);
+    dcrf_update_start(&update, entropy ? sums : NULL);
     if (entropy)
         *entropy = sums[DCRF_SOFTMAX_ENTROPY];
     return DCRF_OK;
@@ -239,7 +237,7 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
     set_coldness(mf, how->coldness);
     found[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
     const struct dcrf_update update = update_of(mf, how->damping);
-    status = dcrf_update_step(&update, found, error);
+    status = dcrf_update_step(&update, sums ? found : NULL, error);
     if (status == DCRF_OK && sums)
         memcpy(sums, found, sizeof found);
     return status;

@@ -1,7 +1,6 @@
 #include "backend/cpu/moves.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "energy/sums.h"
 
 #include <stdatomic.h>
@@ -9,55 +8,37 @@
 
 #define UNITS_PER_CHUNK 2048
 
-static const struct dcrf_slot second_field_slot = {"the field of a second labelling"};
-
 /* ---- from and to the caller ----------------------------------------------------------------- */
 
-static void free_labelling(struct dcrf_labelling *labelling) {
-    dcrf_release(labelling->labels);
-    dcrf_release(labelling->channel_of);
-}
-
 static void free_moves(dcrf_backend_moves *moves) {
-    free_labelling(&moves->current);
-    free_labelling(&moves->trial);
-    dcrf_release(moves->gain);
-    dcrf_release(moves->target);
-    dcrf_release(moves->clique_of);
-    dcrf_release(moves->cliques);
-    dcrf_release(moves->clique_rows);
+    dcrf_disown(&moves->owned);
     dcrf_release(moves);
 }
 
-static bool take_labelling(struct dcrf_labelling *labelling, const dcrf_model *model,
+static void take_labelling(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
                            const struct dcrf_slot *field_slot) {
-    labelling->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
+    labelling->labels = dcrf_own(&moves->owned, moves->model->variables, sizeof(uint16_t));
     labelling->field_slot = field_slot;
-    labelling->channel_of = dcrf_allocate(model->labels, sizeof(uint16_t));
-    return labelling->labels && labelling->channel_of;
-}
-
-static bool take_cliques(dcrf_backend_moves *moves) {
-    const dcrf_model *model = moves->model;
-    if (model->cliques.count == 0)
-        return true;
-    moves->clique_of = dcrf_allocate(model->variables, sizeof(uint32_t));
-    moves->cliques = dcrf_allocate(model->cliques.count, sizeof *moves->cliques);
-    moves->clique_rows =
-        dcrf_allocate(dcrf_workspace_threads(moves->workspace), model->labels * sizeof(double));
-    if (!moves->clique_of || !moves->cliques || !moves->clique_rows)
-        return false;
-    dcrf_model_clique_of(model, moves->clique_of);
-    return true;
+    labelling->channel_of = dcrf_own(&moves->owned, moves->model->labels, sizeof(uint16_t));
 }
 
 static bool take_memory(dcrf_backend_moves *moves) {
-    const size_t variables = moves->model->variables;
-    moves->gain = dcrf_allocate(variables, sizeof(float));
-    moves->target = dcrf_allocate(variables, sizeof(uint16_t));
-    return moves->gain && moves->target &&
-           take_labelling(&moves->current, moves->model, &dcrf_filtered_slot) &&
-           take_labelling(&moves->trial, moves->model, &second_field_slot) && take_cliques(moves);
+    const dcrf_model *model = moves->model;
+    const size_t cliques = model->cliques.count;
+    struct dcrf_owned *owned = &moves->owned;
+    moves->gain = dcrf_own(owned, model->variables, sizeof(float));
+    moves->target = dcrf_own(owned, model->variables, sizeof(uint16_t));
+    take_labelling(moves, &moves->current, &dcrf_filtered_slot);
+    take_labelling(moves, &moves->trial, &dcrf_trial_slot);
+    if (cliques > 0) {
+        moves->clique_of = dcrf_own(owned, model->variables, sizeof(uint32_t));
+        moves->cliques = dcrf_own(owned, cliques, sizeof *moves->cliques);
+        moves->clique_rows = dcrf_own(owned, dcrf_workspace_threads(moves->workspace),
+                                      model->labels * sizeof(double));
+    }
+    if (cliques > 0 && !owned->is_short)
+        dcrf_model_clique_of(model, moves->clique_of);
+    return !owned->is_short;
 }
 
 static dcrf_status make_moves(dcrf_backend_moves **out, dcrf_backend_device *device,

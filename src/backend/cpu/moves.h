@@ -4,6 +4,7 @@
 #define DCRF_BACKEND_CPU_MOVES_H
 
 #include "backend/cpu/cpu.h"
+#include "core/owned.h"
 #include "energy/coupling.h"
 
 #define DCRF_NO_VARIABLE UINT32_MAX
@@ -37,6 +38,7 @@ struct dcrf_backend_moves {
     uint32_t *clique_of; /* NULL without cliques */
     struct dcrf_clique_state *cliques;
     double *clique_rows; /* one row of labels per worker: costs of a clique */
+    struct dcrf_owned owned;
 };
 
 /* The cost of giving label i to variable a while all others keep theirs, up to a constant per

@@ -107,12 +107,9 @@ dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling 
                                double *energy, dcrf_error *error) {
     struct evaluation evaluation = {moves, labelling, NULL};
     double cliques = 0;
-    dcrf_status status = find_field(moves, labelling, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_of_cliques(moves->model, moves->workspace, labelling->labels, NULL,
-                                        &cliques, error);
-    if (status < 0)
-        return status;
+    TRY(find_field(moves, labelling, error));
+    TRY(dcrf_energy_of_cliques(moves->model, moves->workspace, labelling->labels, NULL, &cliques,
+                               error));
     *energy = dcrf_parallel_sum(dcrf_workspace_pool(moves->workspace), moves->model->variables,
                                 energy_rows, &evaluation) +
               cliques;

@@ -2,7 +2,7 @@
  * reads are made of the arrays' unaries and of operators, and the marginals go back into arrays. */
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "core/workspace.h"
 #include "energy/labelling.h"
 #include "model/view.h"
@@ -14,17 +14,14 @@ struct dcrf_cpu_pictures {
     dcrf_model model;
     dcrf_plan plan;
     struct dcrf_coupling *coupling;
+    struct dcrf_owned owned;
 };
 
 void dcrf_cpu_pictures_free(struct dcrf_cpu_pictures *pictures) {
     if (!pictures)
         return;
     dcrf_coupling_free(&pictures->coupling);
-    for (size_t m = 0; m < pictures->plan.kernel_count; m++)
-        dcrf_release(pictures->plan.kernels[m].diagonal);
-    dcrf_release(pictures->plan.kernels);
-    dcrf_release(pictures->model.kernels);
-    dcrf_release(pictures->model.unary);
+    dcrf_disown(&pictures->owned);
     dcrf_release(pictures);
 }
 
@@ -32,26 +29,23 @@ void dcrf_cpu_pictures_free(struct dcrf_cpu_pictures *pictures) {
 
 static dcrf_status read_unary(const struct dcrf_backend_pictures *given, dcrf_view view,
                               float *rows, dcrf_error *error) {
-    float *energies = NULL; /* computed from probabilities or logits */
-    dcrf_status status = DCRF_OK;
+    DCRF_SCOPED float *energies = NULL; /* computed from probabilities or logits */
     if (given->kind != DCRF_UNARY_ENERGIES) {
         energies = dcrf_allocate(given->variables, given->labels * sizeof *energies);
-        status = energies ? dcrf_unary_energies(&view, given->grid, given->kind, 1, given->grid,
-                                                NULL, energies, error)
-                          : dcrf_fail_memory(error, "the unary energies");
+        if (!energies)
+            return dcrf_fail_memory(error, "the unary energies");
+        TRY(dcrf_unary_energies(&view, given->grid, given->kind, 1, given->grid, NULL, energies,
+                                error));
         view = dcrf_view_interleaved(energies, DCRF_F32, given->grid, given->labels);
     }
-    if (status == DCRF_OK)
-        status = dcrf_view_copy_with(&view, given->grid, dcrf_workspace_pool(given->workspace),
-                                     "the unary array", rows, given->stride, error);
-    dcrf_release(energies);
-    return status;
+    return dcrf_view_copy_with(&view, given->grid, dcrf_workspace_pool(given->workspace),
+                               "the unary array", rows, given->stride, error);
 }
 
 static dcrf_status take_kernel(struct dcrf_cpu_pictures *pictures, size_t m, dcrf_error *error) {
     const struct dcrf_backend_pictures *given = pictures->given;
     const dcrf_operator *op = given->operators[m];
-    float *diagonal = dcrf_allocate(op->variables, sizeof *diagonal);
+    float *diagonal = dcrf_own(&pictures->owned, op->variables, sizeof *diagonal);
     pictures->model.kernels[m] = (struct dcrf_model_kernel){
         .weight = given->weights[m], .compatibility = DCRF_COMPATIBILITY_POTTS};
     pictures->plan.kernels[m] = (struct dcrf_plan_kernel){given->operators[m], diagonal};
@@ -66,21 +60,20 @@ static dcrf_status take_model(struct dcrf_cpu_pictures *pictures, dcrf_error *er
     model->variables = given->count * given->variables;
     model->labels = given->labels;
     model->stride = given->stride;
-    model->unary = dcrf_allocate(model->variables, model->stride * sizeof *model->unary);
-    model->kernels = dcrf_allocate_zero(given->kernel_count, sizeof *model->kernels);
+    model->unary =
+        dcrf_own(&pictures->owned, model->variables, model->stride * sizeof *model->unary);
+    model->kernels = dcrf_own_zero(&pictures->owned, given->kernel_count, sizeof *model->kernels);
     pictures->plan.model = model;
-    pictures->plan.kernels = dcrf_allocate(given->kernel_count, sizeof *pictures->plan.kernels);
-    if (!model->unary || !model->kernels || !pictures->plan.kernels)
+    pictures->plan.kernels =
+        dcrf_own(&pictures->owned, given->kernel_count, sizeof *pictures->plan.kernels);
+    if (pictures->owned.is_short)
         return dcrf_fail_memory(error, "mean field of arrays");
-    dcrf_status status = DCRF_OK;
-    for (size_t p = 0; p < given->count && status == DCRF_OK; p++)
-        status = read_unary(given, given->unary[p],
-                            model->unary + p * given->variables * given->stride, error);
-    for (size_t m = 0; m < given->kernel_count && status == DCRF_OK; m++)
-        status = take_kernel(pictures, m, error);
-    return status < 0
-               ? status
-               : dcrf_coupling_new(&pictures->coupling, &pictures->plan, given->workspace, error);
+    for (size_t p = 0; p < given->count; p++)
+        TRY(read_unary(given, given->unary[p], model->unary + p * given->variables * given->stride,
+                       error));
+    for (size_t m = 0; m < given->kernel_count; m++)
+        TRY(take_kernel(pictures, m, error));
+    return dcrf_coupling_new(&pictures->coupling, &pictures->plan, given->workspace, error);
 }
 
 dcrf_status dcrf_cpu_make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *device,
@@ -170,7 +163,7 @@ dcrf_status dcrf_cpu_write_pictures(dcrf_backend_iterate *iterate, size_t *wrong
     }
     if (!given->labels_out)
         return DCRF_OK;
-    uint16_t *labels = dcrf_allocate(given->count * n, sizeof *labels);
+    DCRF_SCOPED uint16_t *labels = dcrf_allocate(given->count * n, sizeof *labels);
     if (!labels)
         return dcrf_fail_memory(error, "labels");
     dcrf_cpu_iterate.labels(iterate, labels, error);
@@ -179,6 +172,5 @@ dcrf_status dcrf_cpu_write_pictures(dcrf_backend_iterate *iterate, size_t *wrong
         results.labels = labels + p * n;
         dcrf_parallel_for(iterate->pool, n, WRITTEN_TOGETHER, write_labels, &results);
     }
-    dcrf_release(labels);
     return DCRF_OK;
 }

@@ -3,7 +3,7 @@
 #include "backend/clique_terms.h"
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/labelling.h"
 
 #include <assert.h>
@@ -23,6 +23,7 @@ struct qp {
     double *z, *h;        /* one row of labels per clique */
     double *vertex_h;     /* h of s */
     double *clique_parts; /* the cliques' parts of f, L and Q */
+    struct dcrf_owned owned;
 };
 
 static struct qp *qp_of(dcrf_backend_iterate *iterate) {
@@ -31,16 +32,7 @@ static struct qp *qp_of(dcrf_backend_iterate *iterate) {
 
 static void free_qp(dcrf_backend_iterate *iterate) {
     struct qp *qp = qp_of(iterate);
-    dcrf_release(qp->base.y);
-    dcrf_release(qp->field);
-    dcrf_release(qp->vertex);
-    dcrf_release(qp->vertex_field);
-    dcrf_release(qp->vertex_of);
-    dcrf_release(qp->clique_of);
-    dcrf_release(qp->z);
-    dcrf_release(qp->h);
-    dcrf_release(qp->vertex_h);
-    dcrf_release(qp->clique_parts);
+    dcrf_disown(&qp->owned);
     dcrf_release(qp);
 }
 
@@ -50,12 +42,12 @@ static bool take_cliques(struct qp *qp) {
     const size_t row = model->labels * sizeof(double);
     if (count == 0)
         return true;
-    qp->clique_of = dcrf_allocate(model->variables, sizeof *qp->clique_of);
-    qp->z = dcrf_allocate(count, row);
-    qp->h = dcrf_allocate(count, row);
-    qp->vertex_h = dcrf_allocate(count, row);
-    qp->clique_parts = dcrf_allocate(count, DCRF_QP_PARTS * sizeof(double));
-    if (!qp->clique_of || !qp->z || !qp->h || !qp->vertex_h || !qp->clique_parts)
+    qp->clique_of = dcrf_own(&qp->owned, model->variables, sizeof *qp->clique_of);
+    qp->z = dcrf_own(&qp->owned, count, row);
+    qp->h = dcrf_own(&qp->owned, count, row);
+    qp->vertex_h = dcrf_own(&qp->owned, count, row);
+    qp->clique_parts = dcrf_own(&qp->owned, count, DCRF_QP_PARTS * sizeof(double));
+    if (qp->owned.is_short)
         return false;
     dcrf_model_clique_of(model, qp->clique_of);
     return true;
@@ -63,13 +55,12 @@ static bool take_cliques(struct qp *qp) {
 
 static bool take_memory(struct qp *qp) {
     const size_t n = qp->base.model->variables, row = qp->base.model->stride * sizeof(float);
-    qp->base.y = dcrf_allocate_zero(n, row);
-    qp->field = dcrf_allocate_zero(n, row);
-    qp->vertex = dcrf_allocate_zero(n, row);
-    qp->vertex_field = dcrf_allocate_zero(n, row);
-    qp->vertex_of = dcrf_allocate_zero(n, sizeof *qp->vertex_of);
-    return qp->base.y && qp->field && qp->vertex && qp->vertex_field && qp->vertex_of &&
-           take_cliques(qp);
+    qp->base.y = dcrf_own_zero(&qp->owned, n, row);
+    qp->field = dcrf_own_zero(&qp->owned, n, row);
+    qp->vertex = dcrf_own_zero(&qp->owned, n, row);
+    qp->vertex_field = dcrf_own_zero(&qp->owned, n, row);
+    qp->vertex_of = dcrf_own_zero(&qp->owned, n, sizeof *qp->vertex_of);
+    return !qp->owned.is_short && take_cliques(qp);
 }
 
 dcrf_status dcrf_cpu_qp_make(dcrf_backend_iterate **out, const struct dcrf_backend_model *model,
@@ -259,9 +250,7 @@ dcrf_status dcrf_cpu_qp_start(dcrf_backend_iterate *iterate, const float *y, dou
         dcrf_label_by_unary(model, qp->vertex_of, model->variables, NULL);
         dcrf_marginals_of_labels(qp->vertex_of, model->variables, model->stride, iterate->y);
     }
-    const dcrf_status status = dcrf_coupling_field(iterate->coupling, iterate->y, qp->field, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_coupling_field(iterate->coupling, iterate->y, qp->field, error));
     for_cliques(qp, read_cliques);
     qp->step = 0;
     memset(qp->vertex, 0, bytes);
@@ -272,10 +261,7 @@ dcrf_status dcrf_cpu_qp_start(dcrf_backend_iterate *iterate, const float *y, dou
 
 dcrf_status dcrf_cpu_qp_bend(dcrf_backend_iterate *iterate, double *quadratic, dcrf_error *error) {
     struct qp *qp = qp_of(iterate);
-    const dcrf_status status =
-        dcrf_coupling_field(iterate->coupling, qp->vertex, qp->vertex_field, error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_coupling_field(iterate->coupling, qp->vertex, qp->vertex_field, error));
     *quadratic = dcrf_parallel_sum(iterate->pool, iterate->model->variables, quadratic_rows, qp) +
                  sum_parts(qp, DCRF_QP_QUADRATIC);
     return DCRF_OK;

@@ -38,6 +38,7 @@
 #define DCRF_BACKEND_CUDA_DEVICE_CUH
 
 #include "backend/backend.h"
+#include "core/error.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -69,15 +70,6 @@ dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
 
 /* DCRF_OK, or an error that names `what` ("the plan of a lattice") and CUDA's message. */
 dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
-
-/* Return the error of a call, if it fails; what a function holds by then is released by objects, as
- * `scratch` does. */
-#define TRY(...)                                                                                   \
-    do {                                                                                           \
-        const dcrf_status tried = (__VA_ARGS__);                                                   \
-        if (tried < 0)                                                                             \
-            return tried;                                                                          \
-    } while (0)
 
 /* A pinned host buffer for copies: while one half is being transferred, the other is filled or
  * read. */

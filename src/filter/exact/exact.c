@@ -2,52 +2,11 @@
 #include "filter/exact/exact.h"
 
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- methods -------------------------------------------------------------------------------- */
-
-static dcrf_status apply(const dcrf_operator *op, dcrf_workspace *workspace,
-                         const struct dcrf_application *application, dcrf_error *error) {
-    return dcrf_exact_apply((const struct dcrf_exact *)op, workspace, application, error);
-}
-
-static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
-                                const double *in, double *out, size_t channels, dcrf_error *error) {
-    return dcrf_exact_apply_double((const struct dcrf_exact *)op, workspace, in, out, channels,
-                                   error);
-}
-
-static dcrf_status line(const dcrf_operator *op, dcrf_workspace *workspace,
-                        const struct dcrf_line *what, dcrf_error *error) {
-    return dcrf_exact_line((const struct dcrf_exact *)op, workspace, what, error);
-}
-
-static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspace,
-                               const struct dcrf_line *what, double *out, dcrf_error *error) {
-    return dcrf_exact_line_double((const struct dcrf_exact *)op, workspace, what, out, error);
-}
-
-static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
-                                const uint16_t *labels, bool in_double, double *sum,
-                                dcrf_error *error) {
-    return dcrf_exact_disagreement((const struct dcrf_exact *)op, workspace, labels, in_double, sum,
-                                   error);
-}
-
-static dcrf_status left_out(const dcrf_operator *base, dcrf_workspace *workspace, bool in_double,
-                            double *sums, dcrf_error *error) {
-    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
-    return in_double ? dcrf_exact_left_out_double(op, workspace, sums, error)
-                     : dcrf_exact_left_out(op, workspace, sums, error);
-}
-
-static dcrf_status part(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
-                        dcrf_operator **out, dcrf_error *error) {
-    return dcrf_exact_part((const struct dcrf_exact *)op, kept, workspace, out, error);
-}
 
 /* Products are summed over a tile, over a block, and then in double; the result is rounded. */
 #define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
@@ -71,7 +30,7 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) 
 #define MOST 0x1p30
 
 static size_t roundings(const dcrf_operator *base) {
-    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
     const double of_scales = op->is_normalized ? op->row_sum_error * 0x1p24 : 0;
     const double of_values = ceil(dcrf_exact_value_roundings(op, exponent) + of_scales);
@@ -92,7 +51,7 @@ static size_t line_roundings(const dcrf_operator *base) {
 
 /* The error of values and sums in double, plus that of the scales. */
 static double double_error(const dcrf_operator *base) {
-    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     return DCRF_EXACT_ERROR_DOUBLE + (op->is_normalized ? op->row_sum_error : 0);
 }
 
@@ -100,7 +59,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
                             dcrf_error *error) {
     (void)workspace;
     (void)error;
-    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     for (size_t place = 0; place < base->variables; place++)
         out[op->order[place]] = (float)(op->scale[place] * op->scale[place]);
     return DCRF_OK;
@@ -120,31 +79,22 @@ static dcrf_status normalize(dcrf_operator *base, dcrf_workspace *workspace, dcr
 
 static void free_exact(dcrf_operator *base) {
     struct dcrf_exact *op = (struct dcrf_exact *)base;
-    dcrf_release(op->order);
-    dcrf_release(op->features);
-    dcrf_release(op->features_single);
-    dcrf_release(op->scale);
-    dcrf_release(op->scale_single);
-    dcrf_release(op->box);
-    dcrf_release(op->limit);
-    dcrf_release(op->row_sums);
-    dcrf_release(op->near.words);
-    dcrf_release(op->near_double.words);
+    dcrf_disown(&op->owned);
     dcrf_release(op);
 }
 
 static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT,
-                                                     .apply = apply,
+                                                     .apply = dcrf_exact_apply,
                                                      .ordered = dcrf_exact_ordered,
-                                                     .line = line,
-                                                     .apply_double = apply_double,
-                                                     .line_double = line_double,
-                                                     .disagreement = disagreement,
+                                                     .line = dcrf_exact_line,
+                                                     .apply_double = dcrf_exact_apply_double,
+                                                     .line_double = dcrf_exact_line_double,
+                                                     .disagreement = dcrf_exact_disagreement,
                                                      .ordered_roundings = ordered_roundings,
                                                      .line_roundings = line_roundings,
                                                      .double_error = double_error,
-                                                     .left_out = left_out,
-                                                     .part = part,
+                                                     .left_out = dcrf_exact_left_out,
+                                                     .part = dcrf_exact_part,
                                                      .diagonal = diagonal,
                                                      .normalize = normalize,
                                                      .free = free_exact};
@@ -256,8 +206,8 @@ static void fill_boxes(struct dcrf_exact *op) {
 dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *workspace,
                                      dcrf_error *error) {
     fill_boxes(op);
-    const dcrf_status status = dcrf_exact_find_near(op, workspace, error);
-    return status < 0 ? status : dcrf_exact_measure(op, workspace, error);
+    TRY(dcrf_exact_find_near(op, workspace, error));
+    return dcrf_exact_measure(op, workspace, error);
 }
 
 dcrf_status dcrf_exact_allocate(struct dcrf_exact **out, size_t variables,
@@ -272,18 +222,17 @@ dcrf_status dcrf_exact_allocate(struct dcrf_exact **out, size_t variables,
     op->tiles = (variables + DCRF_TILE - 1) / DCRF_TILE;
     op->blocks = (op->tiles + BLOCK_TILES - 1) / BLOCK_TILES;
     const size_t d = metric->features, places = op->tiles * DCRF_TILE;
-    op->order = dcrf_allocate(places, sizeof *op->order);
-    op->features = dcrf_allocate(places, d * sizeof *op->features);
-    op->features_single = dcrf_allocate(places, d * sizeof *op->features_single);
-    op->scale = dcrf_allocate_zero(places, sizeof *op->scale);
-    op->scale_single = dcrf_allocate_zero(places, sizeof *op->scale_single);
-    op->row_sums = dcrf_allocate(places, sizeof *op->row_sums);
-    op->box = dcrf_allocate(op->tiles, 2 * d * sizeof *op->box);
+    op->order = dcrf_own(&op->owned, places, sizeof *op->order);
+    op->features = dcrf_own(&op->owned, places, d * sizeof *op->features);
+    op->features_single = dcrf_own(&op->owned, places, d * sizeof *op->features_single);
+    op->scale = dcrf_own_zero(&op->owned, places, sizeof *op->scale);
+    op->scale_single = dcrf_own_zero(&op->owned, places, sizeof *op->scale_single);
+    op->row_sums = dcrf_own(&op->owned, places, sizeof *op->row_sums);
+    op->box = dcrf_own(&op->owned, op->tiles, 2 * d * sizeof *op->box);
     op->base.bytes = sizeof *op + op->tiles * 2 * d * sizeof *op->box +
                      places * (sizeof *op->order + sizeof *op->row_sums +
                                (d + 1) * (sizeof(double) + sizeof(float)));
-    if (!op->order || !op->features || !op->features_single || !op->scale || !op->scale_single ||
-        !op->row_sums || !op->box) {
+    if (op->owned.is_short) {
         free_exact(&op->base);
         return dcrf_fail_memory(error, "an exact operator");
     }
@@ -298,10 +247,8 @@ dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *feat
     struct dcrf_exact *op;
     *out = NULL;
     arrange(features, &metric, &arrangement);
-    dcrf_status status = dcrf_exact_allocate(&op, features->variables, &metric, error);
-    if (status < 0)
-        return status;
-    status = order(op, features, workspace, error);
+    TRY(dcrf_exact_allocate(&op, features->variables, &metric, error));
+    dcrf_status status = order(op, features, workspace, error);
     if (status == DCRF_OK) {
         fill_planes(op, features, &arrangement);
         for (size_t place = 0; place < features->variables; place++)

@@ -12,6 +12,7 @@
 #ifndef DCRF_FILTER_EXACT_EXACT_H
 #define DCRF_FILTER_EXACT_EXACT_H
 
+#include "core/owned.h"
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 
@@ -55,7 +56,12 @@ struct dcrf_exact {
     double row_sum_error; /* relative error of row_sums */
     bool is_normalized;
     double least_row_sum; /* a lower bound */
+    struct dcrf_owned owned;
 };
+
+static inline const struct dcrf_exact *dcrf_exact_of(const dcrf_operator *op) {
+    return (const struct dcrf_exact *)op;
+}
 
 static inline size_t dcrf_exact_word(const struct dcrf_exact *op, size_t i, size_t j) {
     return i * op->blocks - i * (i + 1) / 2 + j;
@@ -73,7 +79,7 @@ dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *work
                                      dcrf_error *error);
 
 /* The operator of the variables with kept[a] != 0 (at least one), in their order. */
-dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
+dcrf_status dcrf_exact_part(const dcrf_operator *whole, const uint8_t *kept,
                             dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error);
 
 /* Order the variables, whose features are given in rows of `dimension` floats. */
@@ -95,10 +101,8 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
 uint8_t dcrf_exact_step(double sum);
 
 /* left_out[a] >= sum of K_ab over the omitted pairs, in float and in double. */
-dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_left_out(const dcrf_operator *op, dcrf_workspace *workspace, bool in_double,
                                 double *left_out, dcrf_error *error);
-dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                       double *left_out, dcrf_error *error);
 /* sums[a] = sum of K_ab over the pairs kept in double only, summed in float. */
 dcrf_status dcrf_exact_sum_difference(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                       double *sums, dcrf_error *error);
@@ -117,23 +121,23 @@ dcrf_status dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *works
                               dcrf_block_task task, void *context, dcrf_error *error);
 
 /* out = factor s K s in (or +=), rows of floats; and in double. */
-dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                              const struct dcrf_application *application, dcrf_error *error);
-dcrf_status dcrf_exact_apply_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                     const double *in, double *out, size_t channels,
                                     dcrf_error *error);
 
 /* *sum = sum_ab K_ab [x_a != x_b], in float or in double. */
-dcrf_status dcrf_exact_disagreement(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
                                     const uint16_t *labels, bool in_double, double *sum,
                                     dcrf_error *error);
 
 /* The ordered filter with bins, and with the clipped line. */
 dcrf_status dcrf_exact_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                const struct dcrf_ordered *ordered, dcrf_error *error);
-dcrf_status dcrf_exact_line(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_line(const dcrf_operator *op, dcrf_workspace *workspace,
                             const struct dcrf_line *line, dcrf_error *error);
-dcrf_status dcrf_exact_line_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_line_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                    const struct dcrf_line *line, double *out, dcrf_error *error);
 
 #endif

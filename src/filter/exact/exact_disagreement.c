@@ -68,9 +68,10 @@ static void add_blocks(void *context, size_t i, size_t j, size_t worker) {
     x->sums[i] += 2 * apart + own;
 }
 
-dcrf_status dcrf_exact_disagreement(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_disagreement(const dcrf_operator *base, dcrf_workspace *workspace,
                                     const uint16_t *labels, bool in_double, double *sum,
                                     dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     const size_t places = op->tiles * DCRF_TILE;
     struct labels x = {.op = op, .label_of = labels};
     x.sums = dcrf_workspace_slot(workspace, &dcrf_operator_slot, places + op->blocks,

@@ -8,7 +8,6 @@
  * tiles whose values can exceed 2^-CORE are summed in double, the small rest in float. A bound on
  * the remaining error is stored with them. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "filter/exact/exact.h"
 
 #include <math.h>
@@ -97,19 +96,12 @@ dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace,
     const size_t places = op->tiles * DCRF_TILE, words = op->blocks * (op->blocks + 1) / 2;
     struct measure m = {.op = op, .sums = op->row_sums};
     memset(op->row_sums, 0, places * sizeof *op->row_sums);
-    m.rest = dcrf_allocate_zero(places, sizeof *m.rest);
-    m.step = dcrf_allocate(words, BLOCK_TILES * BLOCK_TILES);
-    dcrf_status status = DCRF_OK;
-    if (m.rest && m.step) {
-        status = dcrf_exact_rounds(op, workspace, measure_blocks, &m, error);
-        if (status == DCRF_OK) {
-            op->row_sum_error = error_of_rest(op, m.sums, m.rest);
-            status = dcrf_exact_refine(op, m.step, workspace, error);
-        }
-    } else {
-        status = dcrf_fail_memory(error, "the tiles of an exact operator");
-    }
-    dcrf_release(m.rest);
-    dcrf_release(m.step);
-    return status;
+    DCRF_AT_END(dcrf_disown) struct dcrf_owned owned = {0};
+    m.rest = dcrf_own_zero(&owned, places, sizeof *m.rest);
+    m.step = dcrf_own(&owned, words, BLOCK_TILES * BLOCK_TILES);
+    if (owned.is_short)
+        return dcrf_fail_memory(error, "the tiles of an exact operator");
+    TRY(dcrf_exact_rounds(op, workspace, measure_blocks, &m, error));
+    op->row_sum_error = error_of_rest(op, m.sums, m.rest);
+    return dcrf_exact_refine(op, m.step, workspace, error);
 }

@@ -11,7 +11,6 @@
  * a given fraction of its row sums. A pair is omitted if it is beyond the limits of both tiles, so
  * the rule is symmetric. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "filter/exact/exact.h"
 
 #include <math.h>
@@ -142,23 +141,19 @@ dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspac
     const size_t workers = dcrf_workspace_threads(workspace);
     const size_t words = op->blocks * (op->blocks + 1) / 2;
     struct near_context context = {.op = op};
-    context.distance = dcrf_allocate(op->tiles, 2 * workers * sizeof(double));
-    op->limit = dcrf_allocate(op->tiles, sizeof *op->limit);
-    op->near.words = dcrf_allocate_zero(words, sizeof(uint64_t));
-    op->near_double.words = dcrf_allocate_zero(words, sizeof(uint64_t));
+    DCRF_SCOPED double *distance = dcrf_allocate(op->tiles, 2 * workers * sizeof *distance);
+    context.distance = distance;
+    op->limit = dcrf_own(&op->owned, op->tiles, sizeof *op->limit);
+    op->near.words = dcrf_own_zero(&op->owned, words, sizeof(uint64_t));
+    op->near_double.words = dcrf_own_zero(&op->owned, words, sizeof(uint64_t));
     op->base.bytes += op->tiles * sizeof *op->limit + 2 * words * sizeof(uint64_t);
-    dcrf_status status = DCRF_OK;
-    if (context.distance && op->limit && op->near.words && op->near_double.words) {
-        if (dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, find_limits, &context) &&
-            dcrf_parallel_while(workspace, op->blocks, 1, find_words, &context))
-            op->near_double.pairs_of_tiles = count_pairs(op, &op->near_double);
-        else
-            status = dcrf_fail_interrupted(workspace, SEARCH, error);
-    } else {
-        status = dcrf_fail_memory(error, "the tiles of an exact operator");
-    }
-    dcrf_release(context.distance);
-    return status;
+    if (!distance || op->owned.is_short)
+        return dcrf_fail_memory(error, "the tiles of an exact operator");
+    if (!dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, find_limits, &context) ||
+        !dcrf_parallel_while(workspace, op->blocks, 1, find_words, &context))
+        return dcrf_fail_interrupted(workspace, SEARCH, error);
+    op->near_double.pairs_of_tiles = count_pairs(op, &op->near_double);
+    return DCRF_OK;
 }
 
 /* ---- by what was measured ------------------------------------------------------------------- */
@@ -203,13 +198,10 @@ static bool next_pair(const struct dcrf_exact *op, const uint8_t *steps, size_t 
 dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
                               dcrf_workspace *workspace, dcrf_error *error) {
     bool goes_on = true;
-    double *sum_at = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *sum_at);
-    uint16_t *limit = dcrf_allocate(op->tiles, sizeof *limit);
-    if (!sum_at || !limit) {
-        dcrf_release(sum_at);
-        dcrf_release(limit);
+    DCRF_SCOPED double *sum_at = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *sum_at);
+    DCRF_SCOPED uint16_t *limit = dcrf_allocate(op->tiles, sizeof *limit);
+    if (!sum_at || !limit)
         return dcrf_fail_memory(error, "the tiles of an exact operator");
-    }
     struct pair_of_tiles pair;
     for (size_t i = 0; i < op->blocks && goes_on;
          i++, goes_on = !dcrf_workspace_is_interrupted(workspace))
@@ -232,8 +224,6 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
                 if (!is_left_out(limit, pair.one, pair.other, pair.step))
                     op->near.words[pair.word] |= pair.bit;
     op->near.pairs_of_tiles = count_pairs(op, &op->near);
-    dcrf_release(sum_at);
-    dcrf_release(limit);
     return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, SEARCH, error);
 }
 
@@ -258,11 +248,11 @@ static void sum_left_out(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Computed from the boxes; dcrf_exact_left_out builds on it. */
-dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                       double *left_out, dcrf_error *error) {
+/* Computed from the boxes. */
+static dcrf_status left_out_in_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                      double *left_out, dcrf_error *error) {
     const size_t workers = dcrf_workspace_threads(workspace);
-    double *memory = dcrf_allocate(op->tiles, (1 + 2 * workers) * sizeof *memory);
+    DCRF_SCOPED double *memory = dcrf_allocate(op->tiles, (1 + 2 * workers) * sizeof *memory);
     if (!memory)
         return dcrf_fail_memory(error, "what an exact operator leaves out");
     for (size_t t = 0; t < op->tiles; t++) {
@@ -274,30 +264,30 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
                                    .distance = memory + op->tiles,
                                    .scale_sums = memory,
                                    .left_out = left_out};
-    const bool goes_on =
-        dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, sum_left_out, &context);
-    dcrf_release(memory);
-    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, SEARCH, error);
+    return dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, sum_left_out, &context)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(workspace, SEARCH, error);
 }
 
 /* Adds the pairs kept in double only, summed in float. Values of at least 2^-126 have a bounded
  * number of roundings (MOST_EXPONENT); NOTHING covers smaller ones. */
 #define MOST_EXPONENT 88
 #define NOTHING 0x1p-120
-dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                double *left_out, dcrf_error *error) {
-    double *sums = dcrf_allocate(op->base.variables, sizeof *sums);
+dcrf_status dcrf_exact_left_out(const dcrf_operator *base, dcrf_workspace *workspace,
+                                bool in_double, double *left_out, dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
+    TRY(left_out_in_double(op, workspace, left_out, error));
+    if (in_double)
+        return DCRF_OK;
+    DCRF_SCOPED double *sums = dcrf_allocate(op->base.variables, sizeof *sums);
     if (!sums)
         return dcrf_fail_memory(error, "what an exact operator leaves out");
     const double roundings =
         dcrf_exact_value_roundings(op, MOST_EXPONENT) + DCRF_TILE + BLOCK_TILES + 4;
-    dcrf_status status = dcrf_exact_left_out_double(op, workspace, left_out, error);
-    if (status == DCRF_OK)
-        status = dcrf_exact_sum_difference(op, workspace, sums, error);
-    for (size_t a = 0; status == DCRF_OK && a < op->base.variables; a++)
+    TRY(dcrf_exact_sum_difference(op, workspace, sums, error));
+    for (size_t a = 0; a < op->base.variables; a++)
         left_out[a] += sums[a] * (1 + roundings * 0x1p-24) + (double)op->base.variables * NOTHING;
-    dcrf_release(sums);
-    return status;
+    return DCRF_OK;
 }
 
 void dcrf_exact_keep_all(dcrf_operator *base) {

@@ -66,7 +66,7 @@ dcrf_status dcrf_exact_ordered(const dcrf_operator *op, dcrf_workspace *workspac
         dcrf_parallel_for(pool, n, GRAIN, fill_numbers, &context);
         const struct dcrf_line line = {
             .epsilon = 1, .y = context.hats, .out = ordered->out, .channels = 1, .stride = 1};
-        return dcrf_exact_line((const struct dcrf_exact *)op, workspace, &line, error);
+        return dcrf_exact_line(op, workspace, &line, error);
     }
     dcrf_parallel_for(pool, n, GRAIN, fill_hats, &context);
     const struct dcrf_application application = {.in = context.hats,
@@ -74,9 +74,7 @@ dcrf_status dcrf_exact_ordered(const dcrf_operator *op, dcrf_workspace *workspac
                                                  .channels = ordered->bins,
                                                  .stride = stride,
                                                  .factor = 1};
-    const dcrf_status status =
-        dcrf_exact_apply((const struct dcrf_exact *)op, workspace, &application, error);
-    if (status == DCRF_OK)
-        dcrf_parallel_for(pool, n, GRAIN, read_hats, &context);
-    return status;
+    TRY(dcrf_exact_apply(op, workspace, &application, error));
+    dcrf_parallel_for(pool, n, GRAIN, read_hats, &context);
+    return DCRF_OK;
 }

@@ -4,7 +4,6 @@
  * their scales: the normalization is that of the whole operator. The pairs to omit are chosen again
  * from the row sums of the part, so that their share is small there too. */
 #include "core/error.h"
-#include "core/memory.h"
 #include "filter/exact/exact.h"
 
 static void take_places(struct dcrf_exact *op, const struct dcrf_exact *whole, const uint8_t *kept,
@@ -34,11 +33,12 @@ static void take_places(struct dcrf_exact *op, const struct dcrf_exact *whole, c
     }
 }
 
-dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
+dcrf_status dcrf_exact_part(const dcrf_operator *base, const uint8_t *kept,
                             dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error) {
-    const size_t n = whole->base.variables;
+    const struct dcrf_exact *whole = dcrf_exact_of(base);
+    const size_t n = base->variables;
     struct dcrf_exact *op = NULL;
-    uint32_t *number = dcrf_allocate(n, sizeof *number);
+    DCRF_SCOPED uint32_t *number = dcrf_allocate(n, sizeof *number);
     size_t count = 0;
     *out = NULL;
     if (!number)
@@ -47,17 +47,13 @@ dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
         number[a] = (uint32_t)count;
         count += kept[a] != 0;
     }
-    dcrf_status status = dcrf_exact_allocate(&op, count, &whole->metric, error);
-    if (status == DCRF_OK) {
-        take_places(op, whole, kept, number);
-        op->rounded_features = whole->rounded_features;
-        op->has_exact_squares = whole->has_exact_squares;
-        status = dcrf_exact_measure_tiles(op, workspace, error);
-    }
-    dcrf_release(number);
+    TRY(dcrf_exact_allocate(&op, count, &whole->metric, error));
+    take_places(op, whole, kept, number);
+    op->rounded_features = whole->rounded_features;
+    op->has_exact_squares = whole->has_exact_squares;
+    const dcrf_status status = dcrf_exact_measure_tiles(op, workspace, error);
     if (status < 0) {
-        if (op)
-            op->base.methods->free(&op->base);
+        op->base.methods->free(&op->base);
         return status;
     }
     op->is_normalized = whole->is_normalized;

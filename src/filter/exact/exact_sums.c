@@ -55,8 +55,9 @@ static uint64_t word_of(const struct pass *pass, size_t word) {
 #define SCALE(op) ((op)->scale)
 #include "filter/exact/exact_sweep.h"
 
-dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_apply(const dcrf_operator *base, dcrf_workspace *workspace,
                              const struct dcrf_application *application, dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     const struct pass pass = {.in = application->in,
                               .out = application->out,
                               .channels = application->channels,
@@ -68,9 +69,10 @@ dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *worksp
     return single_run(op, workspace, &pass, error);
 }
 
-dcrf_status dcrf_exact_apply_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
                                     const double *in, double *out, size_t channels,
                                     dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     const struct pass pass = {.in_double = in,
                               .out_double = out,
                               .channels = channels,
@@ -94,8 +96,9 @@ static struct pass pass_of_line(const struct dcrf_line *line) {
                          .wanted = line->wanted};
 }
 
-dcrf_status dcrf_exact_line(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_line(const dcrf_operator *base, dcrf_workspace *workspace,
                             const struct dcrf_line *line, dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     struct pass pass = pass_of_line(line);
     pass.out = line->out;
     pass.out_stride = line->stride;
@@ -103,8 +106,9 @@ dcrf_status dcrf_exact_line(const struct dcrf_exact *op, dcrf_workspace *workspa
     return single_run(op, workspace, &pass, error);
 }
 
-dcrf_status dcrf_exact_line_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+dcrf_status dcrf_exact_line_double(const dcrf_operator *base, dcrf_workspace *workspace,
                                    const struct dcrf_line *line, double *out, dcrf_error *error) {
+    const struct dcrf_exact *op = dcrf_exact_of(base);
     struct pass pass = pass_of_line(line);
     pass.out_double = out;
     pass.out_stride = line->channels;

@@ -17,7 +17,6 @@ static void free_grid(dcrf_operator *base) {
     struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         dcrf_release(op->taps[axis]);
-    dcrf_release(op->scale);
     dcrf_release(op);
 }
 
@@ -26,6 +25,8 @@ static void free_grid(dcrf_operator *base) {
 /* Maximum number of channels convolved together; with more, tiles would get too narrow. Volumes
  * take fewer, since they need an intermediate pass through memory. */
 #define MOST_TOGETHER 192
+/* Variables per task. */
+#define ROWS_PER_CHUNK 1024
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
@@ -72,13 +73,24 @@ static size_t ordered_roundings(const dcrf_operator *base, size_t bins, bool is_
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
+struct squares {
+    const float *scale; /* NULL: ones */
+    float *out;
+};
+
+static void fill_squares(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct squares *squares = context;
+    for (size_t a = begin; a < end; a++)
+        squares->out[a] = squares->scale ? squares->scale[a] * squares->scale[a] : 1;
+}
+
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                             dcrf_error *error) {
-    (void)workspace;
     (void)error;
-    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    for (size_t a = 0; a < base->variables; a++)
-        out[a] = op->scale ? op->scale[a] * op->scale[a] : 1;
+    struct squares squares = {((const struct dcrf_grid_plan *)base)->scale, out};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, ROWS_PER_CHUNK, fill_squares,
+                      &squares);
     return DCRF_OK;
 }
 
@@ -107,12 +119,9 @@ static void find_inner(struct dcrf_grid_plan *op) {
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error) {
     (void)workspace;
+    (void)error;
     struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
-    op->scale = dcrf_allocate(base->variables, sizeof *op->scale);
-    if (!op->scale)
-        return dcrf_fail_memory(error, "the normalization of a kernel");
-    memcpy(op->scale, scale, base->variables * sizeof *scale);
-    base->bytes += base->variables * sizeof *scale;
+    op->scale = scale;
     find_inner(op);
     return DCRF_OK;
 }

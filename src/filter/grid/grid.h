@@ -23,7 +23,7 @@ struct dcrf_grid_plan {
     dcrf_grid shape;
     size_t radius[DCRF_MAX_AXES];
     float *taps[DCRF_MAX_AXES]; /* radius + 1, from the centre on; a single tap for unused axes */
-    float *scale;               /* NULL: ones */
+    const float *scale;         /* that of `base`; NULL: ones */
     struct dcrf_grid_inner inner;
 };
 

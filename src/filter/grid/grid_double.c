@@ -52,11 +52,14 @@ static void convolve_double(void *context, size_t begin, size_t end, size_t work
     }
 }
 
-static void scale_double(const struct dcrf_grid_plan *op, const double *in, double *out,
-                         size_t channels) {
-    for (size_t a = 0; a < op->base.variables; a++)
-        for (size_t c = 0; c < channels; c++)
-            out[a * channels + c] = in[a * channels + c] * (op->scale ? (double)op->scale[a] : 1.0);
+/* out = scale * in, row by row */
+static void scale_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_pass *pass = context;
+    const float *scale = pass->op->scale;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = a * pass->channels; k < (a + 1) * pass->channels; k++)
+            pass->out[k] = pass->in[k] * (scale ? (double)scale[a] : 1.0);
 }
 
 dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
@@ -67,9 +70,11 @@ dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *wo
                                          channels * sizeof *buffer);
     if (!buffer)
         return dcrf_fail_memory(error, "a grid convolution");
-    scale_double(op, in, out, channels);
-    struct double_pass pass = {
-        .op = op, .inner = 1, .in = out, .out = buffer, .channels = channels};
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    struct double_pass pass = {.op = op, .inner = 1, .in = in, .out = out, .channels = channels};
+    dcrf_parallel_for(pool, base->variables, GRAIN, scale_double, &pass);
+    pass.in = out;
+    pass.out = buffer;
     for (size_t axis = 0; axis < op->shape.axes; axis++) {
         pass.axis = axis;
         pass.length = op->shape.size[axis];
@@ -79,6 +84,7 @@ dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *wo
         pass.in = pass.out;
         pass.out = pass.out == buffer ? out : buffer;
     }
-    scale_double(op, pass.in, out, channels);
+    pass.out = out;
+    dcrf_parallel_for(pool, base->variables, GRAIN, scale_double, &pass);
     return DCRF_OK;
 }

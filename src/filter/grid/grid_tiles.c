@@ -49,7 +49,7 @@ struct sweep {
 struct scratch {
     const float **rows;
     float *ring;
-    float *zeros;   /* a line of the ring, used for lines beyond the border */
+    float *zeros;   /* a line of the ring, used for lines beyond the border; shared */
     float *made;    /* rows of a line that are computed rather than read from the input */
     float *outputs; /* DCRF_CONVOLVE_ROWS x CHUNK rows */
     float *table;
@@ -425,32 +425,35 @@ static dcrf_status take_memory(struct sweep *sweep, size_t width, dcrf_workspace
     const size_t along_x = sweep->columns + 2 * radius[0], along_z = size[2] + 2 * radius[2];
     const size_t rows = larger(larger(along_x, along_z), 2 * radius[1]) + DCRF_CONVOLVE_ROWS;
     const size_t bytes[] = {dcrf_align(rows * sizeof(float *)),
-                            dcrf_align((sweep->ring_lines + 1) * sweep->ring_pitch * sizeof(float)),
+                            dcrf_align(sweep->ring_lines * sweep->ring_pitch * sizeof(float)),
                             dcrf_align(along_x * width * sizeof(float)),
                             dcrf_align(DCRF_CONVOLVE_ROWS * CHUNK * width * sizeof(float)),
                             dcrf_align(bins * dcrf_bin_row(bins) * sizeof(float))};
     const size_t each =
         dcrf_align(sizeof(struct scratch)) + bytes[0] + bytes[1] + bytes[2] + bytes[3] + bytes[4];
-    char *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers, each);
+    const size_t line = dcrf_align(sweep->ring_pitch * sizeof(float));
+    char *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers, each + line);
     if (op->shape.axes > 2)
         sweep->between = dcrf_workspace_slot(workspace, &dcrf_operator_slot, op->base.variables,
                                              width * sizeof(float));
     if (!memory || (op->shape.axes > 2 && !sweep->between))
         return dcrf_fail_memory(error, "a grid convolution");
     sweep->scratch = (struct scratch *)(void *)memory;
-    memory += dcrf_align(workers * sizeof(struct scratch));
+    memory += workers * dcrf_align(sizeof(struct scratch));
+    float *zeros = (float *)(void *)memory;
+    memset(zeros, 0, line);
+    memory += line;
     for (size_t i = 0; i < workers; i++) {
         struct scratch *scratch = &sweep->scratch[i];
         scratch->rows = (const float **)(void *)memory;
-        scratch->zeros = (float *)(void *)(memory += bytes[0]);
-        scratch->ring = scratch->zeros + sweep->ring_pitch;
+        scratch->zeros = zeros;
+        scratch->ring = (float *)(void *)(memory += bytes[0]);
         scratch->made = (float *)(void *)(memory += bytes[1]);
         scratch->outputs = (float *)(void *)(memory += bytes[2]);
         scratch->table = (float *)(void *)(memory += bytes[3]);
         memory += bytes[4];
         scratch->width = width;
         scratch->first_bin = 0;
-        memset(scratch->zeros, 0, sweep->ring_pitch * sizeof(float));
         if (sweep->filter.ordered)
             dcrf_grid_bins_all(&scratch->bins, sweep->filter.ordered);
     }

@@ -29,7 +29,8 @@ struct blocks {
         float *rows; /* of the vertices */
     } block[MOST_BLOCKS];
     struct dcrf_lattice_sums sums[MOST_BLOCKS];
-    float *spare[DCRF_LATTICE_BUFFERS - 1]; /* for the blur; rows of the first block's width */
+    float *spare[DCRF_LATTICE_BUFFERS]; /* for the blur; rows of the first block's width */
+    size_t spares;                      /* one more if both orders are blurred together */
 };
 
 /* Take as many of the remaining channels as the size limit allows. */
@@ -49,15 +50,20 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
         floats += width;
         channel += width;
     }
-    const size_t width = blocks->block[0].width, most = floats + (DCRF_LATTICE_BUFFERS - 1) * width;
+    const size_t width = blocks->block[0].width;
+    blocks->spares = DCRF_LATTICE_BUFFERS - 1;
+    if (blocks->application->direction == DCRF_SYMMETRIC &&
+        dcrf_lattice_is_whole(lattice, width, dcrf_workspace_threads(workspace)))
+        blocks->spares++;
+    const size_t most = floats + blocks->spares * width;
     if (rows + copies > SIZE_MAX / (most * sizeof(float)))
         return dcrf_fail_memory(error, "a lattice filter");
-    float *memory = dcrf_workspace_slot(
-        workspace, &dcrf_operator_slot,
-        (rows + copies) * floats + rows * (DCRF_LATTICE_BUFFERS - 1) * width, sizeof *memory);
+    float *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot,
+                                        (rows + copies) * floats + rows * blocks->spares * width,
+                                        sizeof *memory);
     if (!memory)
         return dcrf_fail_memory(error, "a lattice filter");
-    for (size_t i = 0; i < DCRF_LATTICE_BUFFERS - 1; i++, memory += rows * width)
+    for (size_t i = 0; i < blocks->spares; i++, memory += rows * width)
         blocks->spare[i] = memory;
     for (size_t i = 0; i < blocks->count; i++) {
         struct block *block = &blocks->block[i];
@@ -106,9 +112,13 @@ static void blur_blocks(struct blocks *blocks) {
         struct block *block = &blocks->block[i];
         float *const buffer[DCRF_LATTICE_BUFFERS] = {block->rows, blocks->spare[0],
                                                      blocks->spare[1]};
-        float *blurred = dcrf_lattice_blur_all(blocks->lattice, blocks->pool, block->width,
-                                               blocks->application->direction, buffer);
-        for (size_t k = 0; k < DCRF_LATTICE_BUFFERS - 1; k++)
+        float *blurred =
+            blocks->spares == DCRF_LATTICE_BUFFERS
+                ? dcrf_lattice_blur_both(blocks->lattice, blocks->pool, block->width, buffer,
+                                         blocks->spare[DCRF_LATTICE_BUFFERS - 1])
+                : dcrf_lattice_blur_all(blocks->lattice, blocks->pool, block->width,
+                                        blocks->application->direction, buffer);
+        for (size_t k = 0; k < blocks->spares; k++)
             if (blocks->spare[k] == blurred)
                 blocks->spare[k] = block->rows;
         block->rows = blurred;

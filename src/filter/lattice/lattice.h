@@ -483,8 +483,31 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 
 /* Blur `in` in `count` passes along the axes, upwards from axis 0 or downwards from the last one,
  * wrapping around. Alternates between two buffers, of which `in` may be the second. All have
- * vertices + 1 rows of `width` floats, the last one zero. Returns the buffer that holds the result.
- */
+ * vertices + 1 rows of `width` floats, the last one zero. */
+struct dcrf_lattice_passes {
+    const struct dcrf_lattice *lattice;
+    size_t width;
+    bool upwards;
+    size_t count;
+    const float *in;
+    float *one, *other;
+};
+
+/* The buffer that holds the result. */
+static inline float *dcrf_lattice_blurred(const struct dcrf_lattice_passes *passes) {
+    return passes->count % 2 ? passes->one : passes->other;
+}
+
+/* Several blurs, the first passes of all in the same loop, then the second, and so on; those of
+ * large lattices one after the other. */
+#define DCRF_LATTICE_TOGETHER 64
+void dcrf_lattice_blur_together(const struct dcrf_lattice_passes *blurs, size_t count,
+                                dcrf_pool *pool);
+
+/* Does it take the same loops as others? */
+bool dcrf_lattice_is_whole(const struct dcrf_lattice *lattice, size_t width, size_t threads);
+
+/* A single one; returns its result. */
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other);
 
@@ -493,6 +516,10 @@ float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, si
 #define DCRF_LATTICE_BUFFERS 3
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer);
+
+/* The symmetric direction for a whole lattice, with one more buffer: both orders together. */
+float *dcrf_lattice_blur_both(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                              float *const *buffer, float *fourth);
 
 /* ---- lattice.c ------------------------------------------------------------------------------ */
 

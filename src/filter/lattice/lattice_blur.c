@@ -28,6 +28,8 @@
 #define LEAST_BYTES ((size_t)1 << 14)
 /* Maximum number of lanes per step. */
 #define MOST_LANES 64
+/* Threads from which loops are shared: two hardly wait, and one more buffer is memory. */
+#define FEWEST_TOGETHER 3
 /* Maximum number of passes per sweep; any further ones take another sweep. */
 #define MOST_PASSES DCRF_MAX_CORNERS
 
@@ -181,14 +183,24 @@ static void blur_range(const void *context, size_t begin, size_t end) {
     dcrf_dsp()->blur(context, begin, end);
 }
 
+/* A range of vertices as a part of a step. */
+static struct sweep_part part_of(const struct dcrf_blur *pass, size_t begin, size_t end) {
+    const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
+    const size_t grain = least > GRAIN ? least : GRAIN;
+    return (struct sweep_part){.work = blur_range,
+                               .context = pass,
+                               .begin = begin,
+                               .end = end,
+                               .grain = grain,
+                               .chunks = (end - begin + grain - 1) / grain};
+}
+
 /* All passes: pass j processes layer i in step i + behind[j]. A layer here is `joined` layers of
  * the plan. */
 static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const struct dcrf_blur *pass,
                   const size_t *behind, size_t count, size_t joined) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     const size_t layer_count = (layers->count + joined - 1) / joined;
-    const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
-    const size_t grain = least > GRAIN ? least : GRAIN;
     for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
         struct sweep_part parts[MOST_PASSES];
         size_t part_count = 0;
@@ -197,14 +209,9 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
             if (layer >= layer_count)
                 continue;
             const size_t first = layer * joined, last = first + joined;
-            const size_t begin = layers->first[first];
-            const size_t end = layers->first[last < layers->count ? last : layers->count];
-            parts[part_count++] = (struct sweep_part){.work = blur_range,
-                                                      .context = &pass[j],
-                                                      .begin = begin,
-                                                      .end = end,
-                                                      .grain = grain,
-                                                      .chunks = (end - begin + grain - 1) / grain};
+            parts[part_count++] =
+                part_of(&pass[j], layers->first[first],
+                        layers->first[last < layers->count ? last : layers->count]);
         }
         sweep_step(pool, parts, part_count);
     }
@@ -221,47 +228,101 @@ static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width, si
     return wanted < layers ? layers / wanted : 1;
 }
 
-float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                         const float *in, bool upwards, size_t count, float *one, float *other) {
+bool dcrf_lattice_is_whole(const struct dcrf_lattice *lattice, size_t width, size_t threads) {
+    return threads >= FEWEST_TOGETHER &&
+           joined_layers(lattice, width, threads) == lattice->layers.count;
+}
+
+static struct dcrf_blur pass_of(const struct dcrf_lattice_passes *passes, size_t k) {
+    const size_t axes = passes->lattice->corners;
+    const size_t axis = passes->upwards ? k % axes : axes - 1 - k % axes;
+    const float *in = k % 2 ? passes->one : passes->other;
+    return (struct dcrf_blur){.neighbour = {dcrf_lattice_neighbours(passes->lattice, axis), NULL},
+                              .in = {k == 0 ? passes->in : in, NULL},
+                              .out = k % 2 ? passes->other : passes->one,
+                              .width = passes->width,
+                              .centre = DCRF_LATTICE_CENTRE,
+                              .side = DCRF_LATTICE_SIDE};
+}
+
+static void sweep_alone(const struct dcrf_lattice_passes *passes, dcrf_pool *pool) {
+    const struct dcrf_lattice *lattice = passes->lattice;
     const size_t axes = lattice->corners, *reach = lattice->layers.reach;
-    const size_t joined = joined_layers(lattice, width, dcrf_pool_threads(pool));
-    for (size_t done = 0; done < count;) {
-        const size_t passes = count - done < MOST_PASSES ? count - done : MOST_PASSES;
+    const size_t joined = joined_layers(lattice, passes->width, dcrf_pool_threads(pool));
+    for (size_t done = 0; done < passes->count;) {
+        const size_t left = passes->count - done, count = left < MOST_PASSES ? left : MOST_PASSES;
         struct dcrf_blur pass[MOST_PASSES];
         size_t behind[MOST_PASSES] = {0}, last_reach = 0;
-        for (size_t j = 0; j < passes; j++) {
-            const size_t axis = upwards ? (done + j) % axes : axes - 1 - (done + j) % axes;
+        for (size_t j = 0; j < count; j++) {
+            const size_t axis = passes->upwards ? (done + j) % axes : axes - 1 - (done + j) % axes;
             const size_t own =
                 joined < lattice->layers.count ? (reach[axis] + joined - 1) / joined : 0;
-            pass[j] =
-                (struct dcrf_blur){.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
-                                   .in = {in, NULL},
-                                   .out = one,
-                                   .width = width,
-                                   .centre = DCRF_LATTICE_CENTRE,
-                                   .side = DCRF_LATTICE_SIDE};
+            pass[j] = pass_of(passes, done + j);
             if (j > 0)
                 behind[j] = behind[j - 1] + 1 + (own > last_reach ? own : last_reach);
             last_reach = own;
-            in = one;
-            one = other;
-            other = (float *)in;
         }
-        sweep(lattice, pool, pass, behind, passes, joined);
-        done += passes;
+        sweep(lattice, pool, pass, behind, count, joined);
+        done += count;
     }
-    return other;
 }
+
+void dcrf_lattice_blur_together(const struct dcrf_lattice_passes *blurs, size_t count,
+                                dcrf_pool *pool) {
+    const struct dcrf_lattice_passes *whole[DCRF_LATTICE_TOGETHER];
+    size_t whole_count = 0, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!dcrf_lattice_is_whole(blurs[i].lattice, blurs[i].width, dcrf_pool_threads(pool))) {
+            sweep_alone(&blurs[i], pool);
+            continue;
+        }
+        whole[whole_count++] = &blurs[i];
+        most = blurs[i].count > most ? blurs[i].count : most;
+    }
+    for (size_t k = 0; k < most; k++) {
+        struct dcrf_blur pass[DCRF_LATTICE_TOGETHER];
+        struct sweep_part parts[DCRF_LATTICE_TOGETHER];
+        size_t parts_count = 0;
+        for (size_t i = 0; i < whole_count; i++)
+            if (k < whole[i]->count) {
+                pass[i] = pass_of(whole[i], k);
+                parts[parts_count++] = part_of(&pass[i], 0, whole[i]->lattice->vertices);
+            }
+        sweep_step(pool, parts, parts_count);
+    }
+}
+
+float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                         const float *in, bool upwards, size_t count, float *one, float *other) {
+    const struct dcrf_lattice_passes passes = {lattice, width, upwards, count, in, one, other};
+    dcrf_lattice_blur_together(&passes, 1, pool);
+    return dcrf_lattice_blurred(&passes);
+}
+
+/* ---- both orders ---------------------------------------------------------------------------- */
 
 static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     dcrf_dsp()->blur(context, begin, end);
 }
 
-/* The last passes of both orders are fused into one. */
+/* The last passes of both orders, fused into one. */
+static float *blur_last(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                        const float *up, const float *down, float *out) {
+    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(lattice, lattice->corners - 1),
+                                           dcrf_lattice_neighbours(lattice, 0)},
+                             .in = {up, down},
+                             .out = out,
+                             .width = width,
+                             .centre = DCRF_LATTICE_CENTRE,
+                             .side = DCRF_LATTICE_SIDE};
+    dcrf_parallel_for(pool, lattice->vertices, GRAIN, blur_task, &blur);
+    return out;
+}
+
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer) {
-    const size_t axes = lattice->corners, count = lattice->rounds * axes;
+    const size_t count = lattice->rounds * lattice->corners;
     for (size_t i = 0; i < DCRF_LATTICE_BUFFERS; i++)
         memset(buffer[i] + lattice->vertices * width, 0, width * sizeof *buffer[i]);
     if (direction != DCRF_SYMMETRIC)
@@ -272,13 +333,19 @@ float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool
     float *spare = up == buffer[1] ? buffer[2] : buffer[1];
     float *down =
         dcrf_lattice_blur(lattice, pool, width, buffer[0], false, count - 1, spare, buffer[0]);
-    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(lattice, axes - 1),
-                                           dcrf_lattice_neighbours(lattice, 0)},
-                             .in = {up, down},
-                             .out = down == spare ? buffer[0] : spare,
-                             .width = width,
-                             .centre = DCRF_LATTICE_CENTRE,
-                             .side = DCRF_LATTICE_SIDE};
-    dcrf_parallel_for(pool, lattice->vertices, GRAIN, blur_task, &blur);
-    return blur.out;
+    return blur_last(lattice, pool, width, up, down, down == spare ? buffer[0] : spare);
+}
+
+float *dcrf_lattice_blur_both(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                              float *const *buffer, float *fourth) {
+    const size_t count = lattice->rounds * lattice->corners;
+    const struct dcrf_lattice_passes orders[2] = {
+        {lattice, width, true, count - 1, buffer[0], buffer[1], buffer[2]},
+        {lattice, width, false, count - 1, buffer[0], fourth, buffer[0]}};
+    for (size_t i = 0; i < DCRF_LATTICE_BUFFERS; i++)
+        memset(buffer[i] + lattice->vertices * width, 0, width * sizeof *buffer[i]);
+    memset(fourth + lattice->vertices * width, 0, width * sizeof *fourth);
+    dcrf_lattice_blur_together(orders, 2, pool);
+    const float *up = dcrf_lattice_blurred(&orders[0]), *down = dcrf_lattice_blurred(&orders[1]);
+    return blur_last(lattice, pool, width, up, down, up == buffer[1] ? buffer[2] : buffer[1]);
 }

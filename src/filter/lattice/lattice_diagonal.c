@@ -12,9 +12,8 @@
  * The paths from a vertex are stored as one bit per set of axes. The sets whose first axis is i
  * come from the neighbour along i: its sets with only axes above i, with i added. So one pass over
  * the vertices per axis finds them all, whereas walking along every path would take hundreds of
- * dependent memory accesses per simplex. Variables are processed in the order of their lowest
- * vertices, so that a large lattice is read sequentially and equal simplices are close to each
- * other. */
+ * dependent memory accesses per simplex. Half of the variables of a photograph have a simplex of
+ * their own, so its responses are computed for each variable whose neighbour has another. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -24,13 +23,12 @@
 
 /* Variables per task. */
 #define GRAIN 1024
-/* Simplices whose responses a worker caches. */
-#define REMEMBERED 64
 /* Prefetch distance in variables. */
-#define FORESIGHT 8
+#define FORESIGHT 6
 /* The subsets of this many axes fit in the bits of one word. */
 #define MOST_AXES 6
 
+#define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- ways ----------------------------------------------------------------------------------- */
@@ -48,9 +46,6 @@ struct context {
     float left[DCRF_MAX_CORNERS + 1];    /* weight of a path, by its number of steps */
     float response[DCRF_MAX_CORNERS][4]; /* by number of steps ahead, and by which of the paths
                                           * ahead (1) and back (2) exist */
-    struct memory *memories;             /* REMEMBERED per worker */
-    uint64_t *order;                     /* variables sorted by lowest vertex, which is in the upper
-                                          * half */
     float *out;
 };
 
@@ -112,29 +107,6 @@ static bool leads(const struct dcrf_lattice *lattice, uint32_t from, uint32_t ax
     return true;
 }
 
-/* The same for a sequence of growing sets: bit i of `ahead` is for axes[i], and bit i of `back` for
- * its complement. */
-INLINE void find_leads(const struct context *context, size_t corners, uint32_t from,
-                       const uint32_t *axes, uint32_t *ahead, uint32_t *back) {
-    const uint32_t all = (uint32_t)((1ull << corners) - 1);
-    *ahead = *back = 0;
-    if (context->ways) {
-        const uint64_t way_back =
-            atomic_load_explicit(&context->ways[from].along[0], memory_order_relaxed);
-        const uint64_t way_ahead =
-            atomic_load_explicit(&context->ways[from].along[1], memory_order_relaxed);
-        for (size_t i = 0; i <= corners; i++) {
-            *ahead |= (uint32_t)(way_ahead >> axes[i] & 1) << i;
-            *back |= (uint32_t)(way_back >> (all & ~axes[i]) & 1) << i;
-        }
-        return;
-    }
-    for (size_t i = 0; i <= corners; i++) {
-        *ahead |= (uint32_t)leads(context->lattice, from, axes[i], 1) << i;
-        *back |= (uint32_t)leads(context->lattice, from, all & ~axes[i], 0) << i;
-    }
-}
-
 /* ---- simplices ------------------------------------------------------------------------------ */
 
 /* The axis along which the vertex `to` is one step ahead of `from`, as a set of one. */
@@ -150,27 +122,34 @@ INLINE uint32_t axis_between(const struct dcrf_lattice *lattice, size_t corners,
 INLINE void fill_responses(const struct context *context, size_t corners, const uint32_t *vertex,
                            float *responses) {
     const struct dcrf_lattice *lattice = context->lattice;
+    const uint32_t all = (uint32_t)((1ull << corners) - 1);
     uint32_t step[2 * DCRF_MAX_CORNERS]; /* cyclic */
     for (size_t k = 0; k < corners; k++)
         step[k] = step[k + corners] =
             axis_between(lattice, corners, vertex[k], vertex[k + 1 < corners ? k + 1 : 0]);
     for (size_t j = 0; j < corners; j++) {
-        uint32_t axes[DCRF_MAX_CORNERS + 1] = {0}, ahead, back;
-        for (size_t i = 0; i < corners; i++)
-            axes[i + 1] = axes[i] | step[j + i];
-        find_leads(context, corners, vertex[j], axes, &ahead, &back);
         float *row = responses + j * corners;
-        for (size_t i = 0; i < corners; i++)
-            row[i] = context->response[i][(ahead >> i & 1) | (back >> i & 1) << 1];
-        row[0] += ahead >> corners & 1 ? context->left[corners] : 0; /* once around the simplex */
+        uint64_t back = 0, ahead = 0;
+        if (corners <= MOST_AXES) {
+            struct ways *ways = &context->ways[vertex[j]];
+            back = atomic_load_explicit(&ways->along[0], memory_order_relaxed);
+            ahead = atomic_load_explicit(&ways->along[1], memory_order_relaxed);
+        }
+        uint32_t axes = 0;
+        UNROLL
+        for (size_t i = 0; i <= corners; i++) {
+            const bool leads_ahead =
+                corners <= MOST_AXES ? ahead >> axes & 1 : leads(lattice, vertex[j], axes, 1);
+            const bool leads_back = corners <= MOST_AXES ? back >> (all ^ axes) & 1
+                                                         : leads(lattice, vertex[j], all ^ axes, 0);
+            if (i < corners)
+                row[i] = context->response[i][leads_ahead + 2 * leads_back];
+            else if (leads_ahead) /* once around the simplex */
+                row[0] += context->left[corners];
+            axes |= step[j + i];
+        }
     }
 }
-
-/* A simplex and its responses. In an unused entry vertex[0] is not a valid vertex. */
-struct memory {
-    uint32_t vertex[DCRF_MAX_CORNERS];
-    float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
-};
 
 /* w' R w, row by row; columns of R are relative to the row. */
 INLINE float weigh(const float *weight, const float *responses, size_t corners) {
@@ -186,80 +165,48 @@ INLINE float weigh(const float *weight, const float *responses, size_t corners) 
     return sum;
 }
 
-INLINE void fill_diagonal(const struct context *context, size_t corners, size_t begin, size_t end,
-                          struct memory *memories) {
+INLINE void fill_diagonal(const struct context *context, size_t corners, size_t begin, size_t end) {
     const struct dcrf_lattice *lattice = context->lattice;
-    const size_t bytes = corners * sizeof(uint32_t);
-    for (size_t place = begin; place < end; place++) {
-        if (place + FORESIGHT < end) {
-            const size_t next = (uint32_t)context->order[place + FORESIGHT] * corners;
-            __builtin_prefetch(lattice->runs.vertex + next);
-            __builtin_prefetch(lattice->runs.weight + next);
-        }
-        const size_t a = (uint32_t)context->order[place];
+    uint32_t last[DCRF_MAX_CORNERS] = {UINT32_MAX};
+    float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
+    for (size_t a = begin; a < end; a++) {
         const struct dcrf_lattice_names names = dcrf_lattice_names_at(lattice, a);
         uint32_t vertex[DCRF_MAX_CORNERS];
         for (size_t k = 0; k < corners; k++)
             vertex[k] = dcrf_lattice_vertex(names, lattice->runs.vertex[a * corners + k]);
-        /* Nearby variables often share a simplex, and with it the responses. */
-        uint32_t hash = 0;
-        for (size_t k = 0; k < corners; k++)
-            hash = (hash ^ vertex[k]) * 0x9e3779b1u;
-        struct memory *memory = &memories[(hash >> 16) % REMEMBERED];
-        if (memcmp(memory->vertex, vertex, bytes) != 0) {
-            memcpy(memory->vertex, vertex, bytes);
-            fill_responses(context, corners, vertex, memory->responses);
+        const size_t soon = (a + FORESIGHT < end ? a + FORESIGHT : a) * corners;
+        for (size_t k = 0; k < corners && corners <= MOST_AXES; k++)
+            __builtin_prefetch(
+                &context->ways[dcrf_lattice_vertex(names, lattice->runs.vertex[soon + k])]);
+        /* Neighbours often share a simplex, and with it the responses. */
+        if (memcmp(last, vertex, corners * sizeof *vertex) != 0) {
+            memcpy(last, vertex, corners * sizeof *vertex);
+            fill_responses(context, corners, vertex, responses);
         }
-        context->out[a] = weigh(lattice->runs.weight + a * corners, memory->responses, corners);
+        context->out[a] = weigh(lattice->runs.weight + a * corners, responses, corners);
     }
 }
 
 /* Specialized for the common numbers of corners. */
 static void diagonal_chunk(void *argument, size_t begin, size_t end, size_t worker) {
-    const struct context *context = argument;
-    struct memory *memories = context->memories + worker * REMEMBERED;
-    switch (context->lattice->corners) {
-    case 3:
-        fill_diagonal(context, 3, begin, end, memories);
-        break;
-    case 6:
-        fill_diagonal(context, 6, begin, end, memories);
-        break;
-    default:
-        fill_diagonal(context, context->lattice->corners, begin, end, memories);
-        break;
-    }
-}
-
-static void find_lowest(void *argument, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct context *context = argument;
-    const struct dcrf_lattice *lattice = context->lattice;
-    for (size_t a = begin; a < end; a++) {
-        const struct dcrf_lattice_names names = dcrf_lattice_names_at(lattice, a);
-        uint32_t lowest = UINT32_MAX;
-        for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
-            const uint32_t vertex = dcrf_lattice_vertex(names, lattice->runs.vertex[e]);
-            lowest = vertex < lowest ? vertex : lowest;
-        }
-        context->order[a] = (uint64_t)lowest << 32 | a;
+    switch (context->lattice->corners) {
+    case 3:
+        fill_diagonal(context, 3, begin, end);
+        break;
+    case 6:
+        fill_diagonal(context, 6, begin, end);
+        break;
+    default:
+        fill_diagonal(context, context->lattice->corners, begin, end);
+        break;
     }
-}
-
-static bool order_variables(struct context *context, dcrf_pool *pool) {
-    const struct dcrf_lattice *lattice = context->lattice;
-    const size_t n = lattice->base.variables;
-    context->order = dcrf_allocate(n, sizeof *context->order);
-    if (!context->order)
-        return false;
-    dcrf_parallel_for(pool, n, GRAIN, find_lowest, context);
-    return dcrf_sort(&context->order, n, 32, 32 + dcrf_bits_of(lattice->vertices), pool);
 }
 
 dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                                   dcrf_error *error) {
     struct context context = {.lattice = (const struct dcrf_lattice *)base, .out = out};
-    const size_t count = REMEMBERED * dcrf_workspace_threads(workspace);
     if (context.lattice->rounds != 1)
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "the diagonal of a lattice that is blurred more than once is not known");
@@ -272,22 +219,14 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
     for (size_t i = 0; i < 4 * corners; i++)
         context.response[i / 4][i % 4] =
             (i & 1 ? context.left[i / 4] : 0) + (i & 2 ? context.left[corners - i / 4] : 0);
-    context.memories =
-        dcrf_workspace_slot(workspace, &dcrf_operator_slot, count, sizeof *context.memories);
     if (corners <= MOST_AXES)
         context.ways = dcrf_workspace_slot(workspace, &dcrf_operator_slot2,
                                            context.lattice->vertices, sizeof *context.ways);
-    if (!context.memories || (corners <= MOST_AXES && !context.ways) ||
-        !order_variables(&context, dcrf_workspace_pool(workspace))) {
-        dcrf_release(context.order);
+    if (corners <= MOST_AXES && !context.ways)
         return dcrf_fail_memory(error, "the diagonal of a lattice");
-    }
     if (context.ways)
         find_ways(&context, dcrf_workspace_pool(workspace));
-    for (size_t i = 0; i < count; i++)
-        context.memories[i].vertex[0] = UINT32_MAX;
     const bool is_done =
         dcrf_parallel_while(workspace, base->variables, GRAIN, diagonal_chunk, &context);
-    dcrf_release(context.order);
     return is_done ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_BUILDING, error);
 }
