@@ -76,9 +76,9 @@ DCRF_API dcrf_status dcrf_unrolled_forward(dcrf_unrolled *unrolled, const uint8_
 DCRF_API dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *unrolled, float *log_q, size_t stride,
                                          dcrf_error *error);
 
-/* From the derivative of a loss with respect to the last q, compute all others. The model must be
- * as it was in the forward run. Derivatives for zero entries of q, including those of masked
- * variables, are ignored and may be anything. Can be called repeatedly. */
+/* From the derivative of a loss with respect to the last q, compute all others. It is an error
+ * if the model has changed since the forward run. Derivatives for zero entries of q, including
+ * those of masked variables, are ignored and may be anything. Can be called repeatedly. */
 DCRF_API dcrf_status dcrf_unrolled_backward(dcrf_unrolled *unrolled, const float *q_derivative,
                                             size_t stride, const dcrf_derivatives *derivatives,
                                             dcrf_error *error);

@@ -27,6 +27,7 @@ struct dcrf_unrolled {
     float *logits;  /* a block: -s of the last update */
     float *derivative;
     bool has_run;
+    size_t model_revision; /* of the model in that run */
 };
 
 dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_workspace *workspace,
@@ -138,6 +139,7 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
     for (size_t a = 0; a < model->variables; a++)
         memcpy(q + a * stride, u->q[u->iterations] + a * model->stride, model->stride * sizeof *q);
     u->has_run = true;
+    u->model_revision = model->revision;
     return DCRF_OK;
 }
 
@@ -237,6 +239,9 @@ static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_
         return status;
     if (!u->has_run)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
+    if (model->revision != u->model_revision)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the model has changed since the forward run: run it again");
     if ((status = dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives,
                                          (const float *const *)u->q, u->iterations, error)) < 0)
         return status;

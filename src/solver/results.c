@@ -50,6 +50,7 @@ dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
     struct dcrf_judgement judgement = {.counts = counts};
     if (solver->proof)
         return dcrf_proof_counts(solver->proof, counts, count, error);
+    TRY(dcrf_solver_check(solver, error)); /* what follows reads the model's energies */
     if (solver->has_started && solver->method->lower_bound)
         return dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement,
                              error);

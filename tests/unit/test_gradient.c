@@ -542,6 +542,15 @@ static void mistakes_are_errors(void **state) {
     wanted.reserved[3] = 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
+    wanted.reserved[3] = 0;
+    assert_int_equal(dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error), DCRF_OK);
+    assert_int_equal(dcrf_model_set_weight(h.model, 0, 7, &error), DCRF_OK);
+    assert_fails(DCRF_ERROR_ARGUMENT, "has changed", error,
+                 dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "has changed", error,
+                 dcrf_unrolled_backward_log_q(unrolled, block, STRIDE, &wanted, &error));
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, STRIDE, &error), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     const size_t offsets[2] = {0, 2}, members[2] = {0, 1};
     const double cost = 1;

@@ -452,6 +452,10 @@ static void a_model_changes_under_a_solver(void **state) {
         assert_int_equal(dcrf_proof_new(&proof, s.solver, &limits, &error), DCRF_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "has changed"));
         assert_null(proof);
+        /* The dual point of one model proves nothing about another. */
+        assert_int_equal(dcrf_solver_labels_left(s.solver, s.labels, PIXELS, &error),
+                         DCRF_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "has changed"));
         dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
         /* Changes 0 to 4 keep the plan valid. */
         assert_int_equal(
