@@ -23,10 +23,10 @@
 #include "core/timer.h"
 #include "model/unary.h"
 #include "model/view.h"
-#include "scribble/field.h"
 #include "scribble/mask_border.h"
 #include "scribble/mask_colours.h"
 #include "scribble/mask_reduce.h"
+#include "scribble/smoother.h"
 
 #include <dcrf/scribbles.h>
 #include <dcrf/unary.h>
@@ -66,7 +66,7 @@ struct task {
     struct dcrf_mask_border border;
     struct dcrf_colour_bins bins;
     struct dcrf_mask_colours colours;
-    struct dcrf_field field; /* `message` holds the members until mean field */
+    struct dcrf_smoother smoother; /* `message` holds the members until mean field */
     size_t *label_sizes;
     double *sigma;        /* of the current round, per label */
     double colour_weight; /* of the current round */
@@ -211,12 +211,12 @@ static dcrf_status prepare(struct task *t, const dcrf_view *image, dcrf_mask_inf
     if (!dcrf_mask_border_init(&t->border, &t->grid, t->map, t->labels, THIN, pool))
         return dcrf_fail_memory(error, what);
     describe_kernels(t, info);
-    return dcrf_field_init(&t->field, &t->grid, t->labels, kernels,
-                           dcrf_mask_kernels(info, image, kernels), t->workspace, error);
+    return dcrf_smoother_init(&t->smoother, &t->grid, t->labels, kernels,
+                              dcrf_mask_kernels(info, image, kernels), t->workspace, error);
 }
 
 static void clear(struct task *t) {
-    dcrf_field_clear(&t->field);
+    dcrf_smoother_clear(&t->smoother);
     dcrf_mask_border_clear(&t->border);
     dcrf_mask_colours_clear(&t->colours);
     dcrf_colour_bins_clear(&t->bins);
@@ -252,8 +252,8 @@ static void choose_members(void *context, size_t begin, size_t end, size_t worke
     const struct task *t = context;
     for (size_t a = begin; a < end; a++) {
         const double sure = sureness(t, a);
-        float *members = t->field.message + a * t->field.stride;
-        const float *q = t->field.q + a * t->field.stride;
+        float *members = t->smoother.message + a * t->smoother.stride;
+        const float *q = t->smoother.q + a * t->smoother.stride;
         for (size_t label = 0; label < t->labels; label++) {
             const double own = t->map[a] == (int32_t)label ? sure : 0;
             const double seen = (double)q[label] > 0.5 ? 2 * (double)q[label] - 1 : 0;
@@ -280,7 +280,7 @@ static void write_energies(void *context, size_t begin, size_t end, size_t worke
     const struct task *t = context;
     for (size_t a = begin; a < end; a++)
         for (size_t label = 0; label < t->labels; label++)
-            t->field.unary[a * t->field.stride + label] = (float)energy_of(t, a, label);
+            t->smoother.unary[a * t->smoother.stride + label] = (float)energy_of(t, a, label);
 }
 
 /* Select variables to test the colours: near a border, but not so near that the map may be wrong.
@@ -290,7 +290,7 @@ static void choose_witnesses(void *context, size_t begin, size_t end, size_t wor
     const struct task *t = context;
     for (size_t a = begin; a < end; a++) {
         const double depth = t->map[a] < 0 ? 0 : depth_in_bands(t, a);
-        float *members = t->field.message + a * t->field.stride;
+        float *members = t->smoother.message + a * t->smoother.stride;
         for (size_t label = 0; label < t->labels; label++)
             members[label] = 0;
         if (depth >= WITNESSES_FROM && depth <= t->witnesses_to)
@@ -304,8 +304,9 @@ static double information(struct task *t, double witnesses_to) {
     t->witnesses_to = witnesses_to;
     dcrf_parallel_for(dcrf_workspace_pool(t->workspace), t->variables, VARIABLES_PER_CHUNK,
                       choose_witnesses, t);
-    const double found = dcrf_mask_colours_information(&t->colours, t->field.message, t->variables,
-                                                       t->field.stride, t->settings.colour_limit);
+    const double found =
+        dcrf_mask_colours_information(&t->colours, t->smoother.message, t->variables,
+                                      t->smoother.stride, t->settings.colour_limit);
     for (size_t label = 0; label < t->labels; label++)
         if (t->label_sizes[label] > 0 && !(t->colours.total[label] > 0))
             return -1;
@@ -343,7 +344,7 @@ static void weigh(struct task *t, size_t round) {
 static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
     dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, choose_members, t);
-    TRY(dcrf_mask_colours_learn(&t->colours, t->field.message, t->variables, t->field.stride,
+    TRY(dcrf_mask_colours_learn(&t->colours, t->smoother.message, t->variables, t->smoother.stride,
                                 t->workspace, error));
     weigh(t, round);
     dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, write_energies, t);
@@ -352,9 +353,9 @@ static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *er
 
 /* Run mean field and measure its borders. */
 static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
-    TRY(dcrf_field_run(&t->field, t->settings.iterations, error));
+    TRY(dcrf_smoother_run(&t->smoother, t->settings.iterations, error));
     for (size_t a = 0; a < t->variables; a++)
-        t->labelling[a] = (int32_t)dcrf_field_likeliest(&t->field, a);
+        t->labelling[a] = (int32_t)dcrf_smoother_likeliest(&t->smoother, a);
     dcrf_mask_border_measure(&t->border, t->labelling,
                              round == 0 ? t->settings.offset_factor
                                         : fmin(t->settings.offset_factor, LATER_OFFSET_FACTOR),
@@ -375,7 +376,7 @@ static double outward_offset(const struct task *t) {
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* The whole method at one size; phi of the last round stays in the field. */
+/* The whole method at one size; phi of the last round stays in the smoother. */
 static dcrf_status refine(struct task *t, const dcrf_view *image, dcrf_mask_info *info,
                           dcrf_error *error) {
     TRY(prepare(t, image, info, error));
@@ -392,7 +393,7 @@ static dcrf_status refine_whole(struct task *t, const dcrf_view *image, float *e
                                 dcrf_mask_info *info, dcrf_error *error) {
     const dcrf_status status = refine(t, image, info, error);
     for (size_t a = 0; status >= 0 && a < t->variables; a++)
-        memcpy(energies + a * t->labels, t->field.unary + a * t->field.stride,
+        memcpy(energies + a * t->labels, t->smoother.unary + a * t->smoother.stride,
                t->labels * sizeof *energies);
     clear(t);
     return status;
@@ -411,12 +412,13 @@ static void bind(const struct task *t, float *energies) {
 }
 
 /* -ln Q as rows without padding, in `unary`. */
-static dcrf_status run_last_field(struct task *cells, dcrf_error *error) {
-    TRY(dcrf_field_run(&cells->field, CELL_ITERATIONS, error));
+static dcrf_status smooth_cells(struct task *cells, dcrf_error *error) {
+    TRY(dcrf_smoother_run(&cells->smoother, CELL_ITERATIONS, error));
     for (size_t k = 0; k < cells->variables; k++)
         for (size_t label = 0; label < cells->labels; label++)
-            cells->field.unary[k * cells->labels + label] = (float)-log(fmax(
-                (double)cells->field.q[k * cells->field.stride + label], DCRF_PROBABILITY_MIN));
+            cells->smoother.unary[k * cells->labels + label] =
+                (float)-log(fmax((double)cells->smoother.q[k * cells->smoother.stride + label],
+                                 DCRF_PROBABILITY_MIN));
     return DCRF_OK;
 }
 
@@ -448,8 +450,8 @@ static dcrf_status refine_cells(const struct task *t, const struct dcrf_mask_red
     const dcrf_view colours =
         dcrf_view_interleaved(reduced->image, DCRF_F32, &reduced->grid, reduced->channels);
     TRY(refine(&cells, &colours, info, error));
-    TRY(run_last_field(&cells, error));
-    return dcrf_unary_enlarge_guided(&cells.grid, cells.field.unary, t->labels, &t->grid, image,
+    TRY(smooth_cells(&cells, error));
+    return dcrf_unary_enlarge_guided(&cells.grid, cells.smoother.unary, t->labels, &t->grid, image,
                                      energies, error);
 }
 

@@ -15,7 +15,7 @@
 #include "core/workspace.h"
 #include "model/view.h"
 #include "scribble/energies.h"
-#include "scribble/field.h"
+#include "scribble/smoother.h"
 
 #include <dcrf/masks.h>
 #include <math.h>
@@ -35,9 +35,9 @@ struct dcrf_scribbles {
     struct dcrf_colour_model colours;
     struct dcrf_stroke_energies energies;
     int32_t *strokes;
-    int32_t *read;           /* strokes while they are checked; then the members of a round */
-    struct dcrf_field field; /* the energies and distributions of the round */
-    float *marginals;        /* the distributions of the last update */
+    int32_t *read;                 /* strokes while they are checked; then the members of a round */
+    struct dcrf_smoother smoother; /* the energies and distributions of the round */
+    float *marginals;              /* the distributions of the last update */
     uint16_t *mask;
     bool has_strokes, is_ready;
     bool is_current; /* the mask belongs to the current strokes */
@@ -103,7 +103,8 @@ static bool take_memory(dcrf_scribbles *s) {
     dcrf_pool *pool = dcrf_workspace_pool(s->workspace);
     s->strokes = dcrf_own(&s->owned, s->variables, sizeof *s->strokes);
     s->read = dcrf_own(&s->owned, s->variables, sizeof *s->read);
-    s->marginals = dcrf_own_zero(&s->owned, s->variables, s->field.stride * sizeof *s->marginals);
+    s->marginals =
+        dcrf_own_zero(&s->owned, s->variables, s->smoother.stride * sizeof *s->marginals);
     s->mask = dcrf_own_zero(&s->owned, s->variables, sizeof *s->mask);
     return !s->owned.is_short &&
            dcrf_colour_model_init(&s->colours, &s->bins, s->labels, s->settings.components) &&
@@ -118,8 +119,8 @@ static dcrf_status prepare(dcrf_scribbles *s, const dcrf_view *image, dcrf_error
                                  .bilateral_channel_sigma = channel_sigma(s),
                                  .bilateral_weight = s->settings.bilateral_weight};
     dcrf_kernel kernels[DCRF_MASK_KERNELS];
-    TRY(dcrf_field_init(&s->field, &s->grid, s->labels, kernels,
-                        dcrf_mask_kernels(&kind, image, kernels), s->workspace, error));
+    TRY(dcrf_smoother_init(&s->smoother, &s->grid, s->labels, kernels,
+                           dcrf_mask_kernels(&kind, image, kernels), s->workspace, error));
     return take_memory(s) ? DCRF_OK : dcrf_fail_memory(error, "the scribbles");
 }
 
@@ -175,7 +176,7 @@ void dcrf_scribbles_free(dcrf_scribbles **pointer) {
     dcrf_scribbles *s = *pointer;
     dcrf_stroke_energies_clear(&s->energies);
     dcrf_colour_model_clear(&s->colours);
-    dcrf_field_clear(&s->field);
+    dcrf_smoother_clear(&s->smoother);
     dcrf_colour_bins_clear(&s->bins);
     dcrf_disown(&s->owned);
     dcrf_release(s);
@@ -237,9 +238,9 @@ static void choose_members(void *context, size_t begin, size_t end, size_t worke
     (void)worker;
     const dcrf_scribbles *s = context;
     for (size_t a = begin; a < end; a++) {
-        const size_t label = dcrf_field_likeliest(&s->field, a);
+        const size_t label = dcrf_smoother_likeliest(&s->smoother, a);
         s->read[a] =
-            s->field.q[a * s->field.stride + label] > SURE_PROBABILITY ? (int32_t)label : -1;
+            s->smoother.q[a * s->smoother.stride + label] > SURE_PROBABILITY ? (int32_t)label : -1;
     }
 }
 
@@ -248,9 +249,9 @@ static void believe_colours(void *context, size_t begin, size_t end, size_t work
     (void)worker;
     const dcrf_scribbles *s = context;
     for (size_t a = begin; a < end; a++)
-        memcpy(s->field.q + a * s->field.stride,
+        memcpy(s->smoother.q + a * s->smoother.stride,
                s->colours.probability + s->bins.bin_of[a] * s->labels,
-               s->labels * sizeof *s->field.q);
+               s->labels * sizeof *s->smoother.q);
 }
 
 static bool is_cancelled(const dcrf_scribbles *s, size_t round, dcrf_scribbles_stage stage) {
@@ -277,13 +278,13 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
         return DCRF_STOP_CANCELLED;
     if (round == 0)
         dcrf_parallel_for(pool, s->variables, VARIABLES_PER_CHUNK, believe_colours, s);
-    if (!dcrf_stroke_energies_compute(&s->energies, s->strokes, s->field.q, s->field.unary,
-                                      s->field.stride, s->workspace))
+    if (!dcrf_stroke_energies_compute(&s->energies, s->strokes, s->smoother.q, s->smoother.unary,
+                                      s->smoother.stride, s->workspace))
         return dcrf_fail_interrupted(s->workspace, BEING_DONE, error);
     const double measured_s = dcrf_time_s();
     if (is_cancelled(s, round, DCRF_SCRIBBLES_FIELD))
         return DCRF_STOP_CANCELLED;
-    const dcrf_status status = dcrf_field_run(&s->field, s->settings.iterations, error);
+    const dcrf_status status = dcrf_smoother_run(&s->smoother, s->settings.iterations, error);
     info->rounds++;
     info->colours_s += fitted_s - began_s;
     info->distances_s += measured_s - fitted_s;
@@ -293,9 +294,10 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
 
 /* The unary energies are passed to the model in rows of `stride` floats. */
 static dcrf_status publish_energies(dcrf_scribbles *s, dcrf_error *error) {
-    dcrf_view view = dcrf_view_interleaved(s->field.unary, DCRF_F32, &s->grid, s->field.stride);
+    dcrf_view view =
+        dcrf_view_interleaved(s->smoother.unary, DCRF_F32, &s->grid, s->smoother.stride);
     view.channels = s->labels;
-    return dcrf_model_set_unary(s->field.model, &view, error);
+    return dcrf_model_set_unary(s->smoother.model, &view, error);
 }
 
 dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
@@ -317,12 +319,12 @@ dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
     if (status != DCRF_OK)
         return status;
     for (size_t a = 0; a < s->variables; a++) {
-        const uint16_t label = (uint16_t)dcrf_field_likeliest(&s->field, a);
+        const uint16_t label = (uint16_t)dcrf_smoother_likeliest(&s->smoother, a);
         info.changed += !s->is_ready || s->mask[a] != label;
         s->mask[a] = label;
     }
-    float *finished = s->field.q;
-    s->field.q = s->marginals;
+    float *finished = s->smoother.q;
+    s->smoother.q = s->marginals;
     s->marginals = finished;
     s->is_ready = s->is_current = true;
     s->info = info;
@@ -356,17 +358,17 @@ dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *s, float *marginals, 
     TRY(check_ready(s, error));
     TRY(dcrf_check_rows(marginals, count, s->variables, s->labels, stride, "the marginals", error));
     for (size_t a = 0; a < s->variables; a++)
-        memcpy(marginals + a * stride, s->marginals + a * s->field.stride,
+        memcpy(marginals + a * stride, s->marginals + a * s->smoother.stride,
                s->labels * sizeof *marginals);
     return DCRF_OK;
 }
 
 const dcrf_model *dcrf_scribbles_model(const dcrf_scribbles *s) {
-    return s ? s->field.model : NULL;
+    return s ? s->smoother.model : NULL;
 }
 
 const dcrf_plan *dcrf_scribbles_plan(const dcrf_scribbles *s) {
-    return s ? s->field.plan : NULL;
+    return s ? s->smoother.plan : NULL;
 }
 
 void dcrf_scribbles_get_settings(const dcrf_scribbles *s, dcrf_scribbles_settings *settings) {
