@@ -8,7 +8,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <dcrf/dcrf.h>
-#include <dcrf/experimental.h>
 
 #include <math.h>
 #include <stdlib.h>

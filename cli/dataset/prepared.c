@@ -5,7 +5,7 @@
 #include "io/json.h"
 #include "io/label_map.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "args/options.h"
 #include "progress.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 
 typedef struct workers_options {
     size_t jobs;         /* images at a time; 0: one per core */

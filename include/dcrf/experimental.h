@@ -1,9 +1,6 @@
 /* For research: single operators, the ordered filter, variants of the LP, the relaxed objectives.
  * dcrf/dcrf.h does not include this header, and its contents may change in any version.
- *
- * A block is an array with one row of floats per variable: row a starts at a * stride, and its
- * first `channels` floats are used. The stride is a multiple of DCRF_NARROW_LANES and at least
- * dcrf_padded(channels). The padding of inputs must be finite; that of outputs is unspecified.
+ * Blocks: see dcrf/grid.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_EXPERIMENTAL_H
@@ -15,13 +12,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define DCRF_NARROW_LANES 4
-#define DCRF_LANES 8
-
-/* DCRF_NARROW_LANES if that is enough for `channels`; otherwise `channels` rounded up to a multiple
- * of DCRF_LANES. */
-DCRF_API size_t dcrf_padded(size_t channels);
 
 /* ---- operators ------------------------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* Grids, and views of the caller's arrays.
+/* Grids, views of the caller's arrays, and blocks.
  *
  * A grid has 1 to 3 axes. Axis 0 (x) varies fastest: variable (x, y, z) of a grid of size {w, h, d}
  * has the index (z * h + y) * w + x. A point set is a grid with one axis.
@@ -9,6 +9,10 @@
  *   data + x * stride[0] + y * stride[1] + z * stride[2] + c * channel_stride
  *
  * which covers height x width x channels, channels x height x width, padded rows and flipped axes.
+ *
+ * A block is an array with one row of floats per variable: row a starts at a * stride, and its
+ * first `channels` floats are used. The stride is a multiple of DCRF_NARROW_LANES and at least
+ * dcrf_padded(channels). The padding of inputs must be finite; that of outputs is unspecified.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_GRID_H
@@ -79,6 +83,15 @@ DCRF_API dcrf_output dcrf_output_interleaved(void *data, dcrf_type type, const d
                                              size_t channels);
 DCRF_API dcrf_output dcrf_output_planar(void *data, dcrf_type type, const dcrf_grid *grid,
                                         size_t channels);
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+#define DCRF_NARROW_LANES 4
+#define DCRF_LANES 8
+
+/* DCRF_NARROW_LANES if that is enough for `channels`; otherwise `channels` rounded up to a multiple
+ * of DCRF_LANES. */
+DCRF_API size_t dcrf_padded(size_t channels);
 
 #ifdef __cplusplus
 }

@@ -110,7 +110,7 @@ DCRF_API int dcrf_scribbles_is_ready(const dcrf_scribbles *scribbles);
 DCRF_API dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *scribbles, uint16_t *labels,
                                            size_t count, dcrf_error *error);
 
-/* The marginals: a block of distributions over labels, as in dcrf/experimental.h. */
+/* The marginals: a block of distributions over labels, as in dcrf/grid.h. */
 DCRF_API dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *scribbles, float *marginals,
                                               size_t count, size_t stride, dcrf_error *error);
 

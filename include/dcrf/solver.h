@@ -155,7 +155,7 @@ DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan
 DCRF_API void dcrf_solver_free(dcrf_solver **solver);
 
 /* Start (or restart) from a labelling, or from a block of distributions over labels (as in
- * dcrf/experimental.h, one channel per label). Otherwise the method chooses its starting point. The
+ * dcrf/grid.h, one channel per label). Otherwise the method chooses its starting point. The
  * labelling, or the label of the largest entry in every row, becomes a candidate: the result is
  * never worse. */
 DCRF_API dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels,

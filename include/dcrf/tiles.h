@@ -106,7 +106,7 @@ typedef struct dcrf_tile_result {
     const dcrf_model *model;
     const uint16_t *labels;
     const uint16_t *unary_labels; /* the unary minimum */
-    const float *marginals;       /* a block as in dcrf/experimental.h */
+    const float *marginals;       /* a block as in dcrf/grid.h */
     size_t stride;
     int is_solved; /* as in `facts` */
     const dcrf_tile_facts *facts;

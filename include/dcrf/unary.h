@@ -7,14 +7,12 @@
  * where x is a number of the array times the caller's scale. Log-probabilities are logits. Adding a
  * constant to the logits of a variable does not change its energies.
  *
- * Every front end builds the same model from the same array with three calls:
+ * Every front end builds the same model from the same array with three calls. dcrf_unary_inspect
+ * says what the numbers look like. dcrf_unary_resolve_kind decides what they are: does that agree
+ * with what the user says or, if the user says nothing, is it unambiguous? dcrf_unary_energies
+ * makes energies over the grid of the model, for dcrf_model_set_unary.
  *
- *   dcrf_unary_inspect    what do the numbers look like?
- *   dcrf_unary_resolve_kind     does that agree with what the user says they are or, if the user
- * says nothing, is it unambiguous? dcrf_unary_energies   energies over the grid of the model, for
- * dcrf_model_set_unary.
- *
- * The messages name no options; a front end adds its own, based on the look.
+ * The messages name no options; a front end adds its own, based on the traits.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_UNARY_H
@@ -59,8 +57,8 @@ typedef struct dcrf_unary_traits {
 DCRF_API dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, double scale,
                                         dcrf_unary_traits *traits, dcrf_error *error);
 
-/* The kind to use if the user claims `claimed`. Fails if the look contradicts the claim, or if the
- * claim is DCRF_UNARY_AUTO and the look is ambiguous. */
+/* The kind to use if the user claims `claimed`. Fails if the traits contradict the claim, or if
+ * the claim is DCRF_UNARY_AUTO and the traits are ambiguous. */
 DCRF_API dcrf_status dcrf_unary_resolve_kind(const dcrf_unary_traits *traits,
                                              dcrf_unary_kind claimed, dcrf_unary_kind *kind,
                                              dcrf_error *error);

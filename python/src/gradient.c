@@ -1,7 +1,7 @@
 /* dcrf._core.Unrolled: mean field with derivatives; and the derivatives of the pairwise energy. */
 #include "module.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 
 typedef struct {
     PyObject_HEAD PyObject *model; /* dcrf._core.Model, held: it cannot be changed meanwhile */

@@ -1,7 +1,7 @@
 /* The module itself, errors and numbers. */
 #include "module.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <string.h>
 
 #define DEVICE_ERROR "DeviceError"

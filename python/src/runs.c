@@ -3,7 +3,7 @@
 #include "results.h"
 #include "settings.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <math.h>
 #include <string.h>
 

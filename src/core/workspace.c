@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/workspace_held.h"
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 
 size_t dcrf_padded(size_t channels) {
     return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES

@@ -11,7 +11,7 @@
 #include "dsp/pairs.h"
 
 #include <dcrf/cpu.h>
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "model/cuts.h"
 #include "model/view.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <math.h>
 #include <string.h>
 

@@ -226,7 +226,7 @@ dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, dou
                                dcrf_unary_traits *traits, dcrf_error *error) {
     size_t variables = 0;
     if (!traits)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look given");
+        return dcrf_fail_null(error, "the place for the traits");
     TRY(dcrf_grid_check(grid, &variables, error));
     TRY(dcrf_view_check(view, "the unary", error));
     const sample s = {view, grid, scale == 0 ? 1 : scale, (variables - 1) / SAMPLE_VARIABLES + 1,
@@ -273,8 +273,10 @@ static bool may_be(const dcrf_unary_traits *traits, dcrf_unary_kind claimed) {
 
 dcrf_status dcrf_unary_resolve_kind(const dcrf_unary_traits *traits, dcrf_unary_kind claimed,
                                     dcrf_unary_kind *kind, dcrf_error *error) {
-    if (!traits || !kind || !dcrf_unary_kind_name(claimed))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look, or no kind of numbers");
+    if (!traits || !kind)
+        return dcrf_fail_null(error, "the traits or the place for the kind");
+    if (!dcrf_unary_kind_name(claimed))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is no kind of numbers", (int)claimed);
     if (!may_be(traits, claimed))
         return contradiction(traits, claimed, error);
     if (claimed == DCRF_UNARY_AUTO && traits->kind == DCRF_UNARY_AUTO)

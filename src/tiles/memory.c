@@ -5,7 +5,7 @@
  * to peaks measured with 2 and 21 labels on an image with grain (0.06 vertices per variable) and on
  * noise (5), with a margin of a tenth: docs/results/large.md. The LP's has another third, since its
  * peak depends on how far it gets. */
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <dcrf/tiles.h>
 
 #define MARGIN 1.1

@@ -8,7 +8,7 @@
 #include "filter/plan.h"
 #include "model/model.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <stdbool.h>
 
 /* Nodes of the ordered filter for values between 0 and 1. With one node for variables that may have

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "verify/certificate.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <math.h>
 
 struct certificate {

@@ -3,7 +3,7 @@
 
 #include "model/model.h"
 
-#include <dcrf/experimental.h>
+#include <dcrf/grid.h>
 #include <math.h>
 
 /* Make the sanitizers return NULL for what does not fit in memory, as the allocator does. */

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <dcrf/dcrf.h>
-#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 

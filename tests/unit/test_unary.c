@@ -429,9 +429,9 @@ static void bad_calls_are_refused(void **state) {
     empty.data = NULL;
     assert_fails(DCRF_ERROR_ARGUMENT, "no data", error,
                  dcrf_unary_inspect(&empty, &grid, 0, &traits, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "no look", error,
+    assert_fails(DCRF_ERROR_ARGUMENT, "traits", error,
                  dcrf_unary_inspect(&view, &grid, 0, NULL, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "no look", error,
+    assert_fails(DCRF_ERROR_ARGUMENT, "traits", error,
                  dcrf_unary_resolve_kind(NULL, DCRF_UNARY_AUTO, &kind, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "holds 1.5 at x = 0, y = 0, label 1", error,
                  dcrf_unary_energies(&view, &grid, DCRF_UNARY_PROBABILITIES, 0, &grid, NULL,
