@@ -149,8 +149,8 @@ static dcrf_status solve(struct worker *w, const struct image *image) {
     settings.iterations = UPDATES;
     settings.stationarity = settings.damping = 0;
     fill_kernels(kernels, grid, image->colours[HOST]);
-    dcrf_status status =
-        dcrf_unary_energies(&logits, grid, DCRF_UNARY_LOGITS, 1, grid, NULL, energies, error);
+    dcrf_status status = dcrf_unary_energies(&logits, grid, DCRF_UNARY_LOGITS, 1, grid, NULL,
+                                             energies, w->subject->variables * labels, error);
     if (status == DCRF_OK)
         status = dcrf_model_new(&model, grid, labels, error);
     if (status == DCRF_OK)

@@ -185,7 +185,7 @@ EXPORT(dcrf_status, dcrf_web_enlarge_unary)
     const dcrf_status status =
         dcrf_unary_energies(&view, &from, (dcrf_unary_kind)kind, 1, &s->grid,
                             width == s->grid.size[0] && height == s->grid.size[1] ? NULL : &guide,
-                            s->unary, &last_error);
+                            s->unary, s->pixels * s->labels, &last_error);
     free(s->small);
     s->small = NULL;
     return status < 0 ? status : dcrf_web_set_unary(s);

@@ -297,7 +297,7 @@ bool large_inputs_energies(const large_inputs *inputs, const raster_window *wind
     bool done = numbers ? large_inputs_numbers(inputs, window, numbers, problem)
                         : out_of_memory(problem, unary->array_file);
     if (done && dcrf_unary_energies(&view, &grid, inputs->kind, unary->scale, &grid, NULL, energies,
-                                    &error) < 0)
+                                    count * inputs->labels, &error) < 0)
         done = large_window_problem(problem, unary->array_file, window, &error);
     free(numbers);
     return done;

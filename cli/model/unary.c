@@ -289,7 +289,7 @@ static bool convert_foreground(const unary_options *options, const cli_image *im
         out_of_memory(problem, options->array_file);
     else if (dcrf_unary_energies(&unary->view, &unary->grid, DCRF_UNARY_ENERGIES,
                                  options->scale > 0 ? options->scale : 1, &grid, &guide, map,
-                                 &error) < 0)
+                                 pixels, &error) < 0)
         done = library_problem(problem, options->array_file, &error);
     for (size_t a = 0; done && a < pixels; a++) {
         const double x = (double)map[a];
@@ -332,7 +332,7 @@ static bool convert_array(const unary_options *options, const cli_image *image, 
     if (!energies)
         return out_of_memory(problem, options->array_file);
     if (dcrf_unary_energies(&unary->view, &unary->grid, kind, options->scale, &grid, &guide,
-                            energies, &error) < 0) {
+                            energies, image_pixels(image) * unary->view.channels, &error) < 0) {
         free(energies);
         return library_problem(problem, options->array_file, &error);
     }

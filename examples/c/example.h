@@ -60,7 +60,8 @@ static inline dcrf_model *make_model(const unsigned char *rgb, const float *logi
     const dcrf_view unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
     const dcrf_kernel smooth = dcrf_kernel_spatial(2, 0.5);
     const dcrf_kernel edges = dcrf_kernel_bilateral(20, 13, image, 2);
-    check(dcrf_unary_energies(&scores, &grid, DCRF_UNARY_LOGITS, 1, &grid, NULL, energies, &error),
+    check(dcrf_unary_energies(&scores, &grid, DCRF_UNARY_LOGITS, 1, &grid, NULL, energies,
+                              PIXELS * LABELS, &error),
           &error);
     check(dcrf_model_new(&model, &grid, LABELS, &error), &error);
     check(dcrf_model_set_unary(model, &unary, &error), &error);

@@ -22,7 +22,8 @@ int main(void) {
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view image = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
     const dcrf_view scores = dcrf_view_interleaved(logits, DCRF_F32, &grid, LABELS);
-    check(dcrf_unary_energies(&scores, &grid, DCRF_UNARY_LOGITS, 1, &grid, NULL, energies, &error),
+    check(dcrf_unary_energies(&scores, &grid, DCRF_UNARY_LOGITS, 1, &grid, NULL, energies,
+                              PIXELS * LABELS, &error),
           &error);
 
     /* The model: the classifier's energies, and kernels that make similar neighbours agree, with a

@@ -71,10 +71,11 @@ DCRF_API int dcrf_unary_fits(const dcrf_grid *from, const dcrf_grid *to);
  * not be larger along any axis. If it is smaller, sample k of n along an axis is the centre of its
  * cell, at (k + 1/2) / n, and energies are interpolated: guided by the colours of an image over
  * `to` (joint bilateral upsampling), or linearly along each axis if `guide` is NULL. Energies from
- * probabilities and logits are normalized again. On failure `energies` is unspecified. */
+ * probabilities and logits are normalized again. `energies` holds `count` floats; too few are an
+ * error, and nothing is written. After any other failure `energies` is unspecified. */
 DCRF_API dcrf_status dcrf_unary_energies(const dcrf_view *view, const dcrf_grid *from,
                                          dcrf_unary_kind kind, double scale, const dcrf_grid *to,
-                                         const dcrf_view *guide, float *energies,
+                                         const dcrf_view *guide, float *energies, size_t count,
                                          dcrf_error *error);
 
 #ifdef __cplusplus

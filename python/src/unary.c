@@ -36,10 +36,9 @@ PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
     if (image != Py_None && dcrf_py_view(image, &to, "the image", &buffers[1], &guide) < 0)
         goto end;
     float *out = NULL;
+    const size_t count = to.size[0] * to.size[1] * to.size[2] * view.channels;
     if (out_array != Py_None &&
-        !(out = dcrf_py_contiguous(out_array, "the energies", 'f',
-                                   to.size[0] * to.size[1] * to.size[2] * view.channels, 1,
-                                   &buffers[2])))
+        !(out = dcrf_py_contiguous(out_array, "the energies", 'f', count, 1, &buffers[2])))
         goto end;
     dcrf_status status;
     Py_BEGIN_ALLOW_THREADS status = dcrf_unary_inspect(&view, &from, 0, &traits, &error);
@@ -48,7 +47,7 @@ PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
     if (status == DCRF_OK && out)
         status =
             dcrf_unary_energies(&view, &from, kind, kind == DCRF_UNARY_ENERGIES ? 1 : traits.scale,
-                                &to, image == Py_None ? NULL : &guide, out, &error);
+                                &to, image == Py_None ? NULL : &guide, out, count, &error);
     Py_END_ALLOW_THREADS result =
         status < 0 ? dcrf_py_raise(&error)
                    : Py_BuildValue("(ss)", dcrf_unary_kind_name(kind), traits.reason);

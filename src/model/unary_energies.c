@@ -181,15 +181,14 @@ int dcrf_unary_fits(const dcrf_grid *from, const dcrf_grid *to) {
 
 dcrf_status dcrf_unary_energies(const dcrf_view *view, const dcrf_grid *from, dcrf_unary_kind kind,
                                 double scale, const dcrf_grid *to, const dcrf_view *guide,
-                                float *energies, dcrf_error *error) {
+                                float *energies, size_t count, dcrf_error *error) {
     size_t cells = 0, variables = 0;
     TRY(dcrf_grid_check(from, &cells, error));
     TRY(dcrf_grid_check(to, &variables, error));
     TRY(dcrf_view_check(view, "the unary", error));
-    if (!energies || kind < DCRF_UNARY_ENERGIES || kind > DCRF_UNARY_LOGITS)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s",
-                         energies ? "energies, probabilities or logits must be said"
-                                  : "no room for the energies");
+    if (kind < DCRF_UNARY_ENERGIES || kind > DCRF_UNARY_LOGITS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "energies, probabilities or logits must be said");
     if (!(scale >= 0) || !isfinite(scale))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the scale of the unary is %g; it must be positive", scale);
@@ -201,6 +200,8 @@ dcrf_status dcrf_unary_energies(const dcrf_view *view, const dcrf_grid *from, dc
             return dcrf_fail(error, DCRF_ERROR_SIZE,
                              "the unary is larger than the image: %zu to %zu along axis %zu",
                              from->size[axis], to->size[axis], axis);
+    TRY(dcrf_check_rows(energies, count, variables, view->channels, view->channels, "the energies",
+                        error));
     if (scale == 0)
         scale = 1;
     if (same_size(from, to))

@@ -425,11 +425,11 @@ static dcrf_status enlarge_unary(dcrf_error *error) {
     const dcrf_grid small = dcrf_grid_2d(2, 2), grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view view = dcrf_view_interleaved(values, DCRF_F32, &small, LABELS);
     const dcrf_view guide = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
-    const dcrf_status status =
-        dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, NULL, energies, error);
+    const dcrf_status status = dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, NULL,
+                                                   energies, WIDTH * HEIGHT * LABELS, error);
     return status < 0 ? status
                       : dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, &guide,
-                                            energies, error);
+                                            energies, WIDTH * HEIGHT * LABELS, error);
 }
 
 static dcrf_status use_gradient(dcrf_error *error) {

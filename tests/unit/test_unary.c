@@ -238,26 +238,26 @@ static void energies_follow_the_formulas(void **state) {
                  {&shifted, DCRF_UNARY_LOGITS, 0}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         const dcrf_view view = dcrf_view_interleaved(cases[k].from->x, DCRF_F64, &grid, 3);
-        assert_int_equal(
-            dcrf_unary_energies(&view, &grid, cases[k].kind, 0, &grid, NULL, energies, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_unary_energies(&view, &grid, cases[k].kind, 0, &grid, NULL, energies,
+                                             PIXELS * 3, NULL),
+                         DCRF_OK);
         /* Logits near 40 are floats in steps of 4e-6. */
         for (size_t i = 0; i < PIXELS * 3; i++)
             assert_true(fabs((double)energies[i] + log(fmax(p.x[i], 1e-6))) < 1e-5);
     }
     /* Energies are unchanged except for the scale; zero probabilities are clamped. */
     const dcrf_view view = dcrf_view_interleaved(logits.x, DCRF_F64, &grid, 3);
-    assert_int_equal(
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_ENERGIES, 0.5, &grid, NULL, energies, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_unary_energies(&view, &grid, DCRF_UNARY_ENERGIES, 0.5, &grid, NULL,
+                                         energies, PIXELS * 3, NULL),
+                     DCRF_OK);
     for (size_t i = 0; i < PIXELS * 3; i++)
         assert_true(energies[i] == (float)(0.5 * logits.x[i]));
     const double certain[] = {1, 0};
     const dcrf_grid one = dcrf_grid_2d(1, 1);
     const dcrf_view row = dcrf_view_interleaved(certain, DCRF_F64, &one, 2);
-    assert_int_equal(
-        dcrf_unary_energies(&row, &one, DCRF_UNARY_PROBABILITIES, 0, &one, NULL, energies, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_unary_energies(&row, &one, DCRF_UNARY_PROBABILITIES, 0, &one, NULL,
+                                         energies, PIXELS * 3, NULL),
+                     DCRF_OK);
     assert_true(energies[0] == 0 && energies[1] == (float)-log(1e-6));
 }
 
@@ -285,10 +285,10 @@ static void small_arrays_are_enlarged(void **state) {
     for (size_t i = 0; i < D * H * W * LABELS; i++)
         x[i] = 6 * dcrf_rng_uniform(&rng);
     for (int normalized = 0; normalized < 2; normalized++) {
-        assert_int_equal(dcrf_unary_energies(&view, &from,
-                                             normalized ? DCRF_UNARY_LOGITS : DCRF_UNARY_ENERGIES,
-                                             0, &to, NULL, energies, NULL),
-                         DCRF_OK);
+        assert_int_equal(
+            dcrf_unary_energies(&view, &from, normalized ? DCRF_UNARY_LOGITS : DCRF_UNARY_ENERGIES,
+                                0, &to, NULL, energies, BIG_D * BIG_H * BIG_W * LABELS, NULL),
+            DCRF_OK);
         for (size_t v = 0; v < BIG_D * BIG_H * BIG_W; v++) {
             const double px = ((double)(v % BIG_W) + 0.5) * (double)W / (double)BIG_W;
             const double py = ((double)(v / BIG_W % BIG_H) + 0.5) * (double)H / (double)BIG_H;
@@ -333,9 +333,9 @@ static void images_guide(void **state) {
         x[i] = 6 * dcrf_rng_uniform(&rng);
     for (size_t i = 0; i < BIG_H * BIG_W * CHANNELS; i++)
         image[i] = 40 * dcrf_rng_uniform(&rng);
-    assert_int_equal(
-        dcrf_unary_energies(&view, &from, DCRF_UNARY_ENERGIES, 0, &to, &guide, energies, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_unary_energies(&view, &from, DCRF_UNARY_ENERGIES, 0, &to, &guide,
+                                         energies, BIG_H * BIG_W * LABELS, NULL),
+                     DCRF_OK);
     long double means[H * W][CHANNELS] = {{0}}, members[H * W] = {0}, centre[CHANNELS] = {0};
     for (size_t v = 0; v < BIG_W * BIG_H; v++) {
         const size_t cx = (size_t)(((double)(v % BIG_W) + 0.5) * (double)W / (double)BIG_W);
@@ -381,13 +381,14 @@ static void images_guide(void **state) {
     static float again[BIG_H * BIG_W * LABELS];
     for (size_t i = 0; i < BIG_H * BIG_W * CHANNELS; i++)
         image[i] /= 256;
-    assert_int_equal(
-        dcrf_unary_energies(&view, &from, DCRF_UNARY_ENERGIES, 0, &to, &guide, again, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_unary_energies(&view, &from, DCRF_UNARY_ENERGIES, 0, &to, &guide, again,
+                                         BIG_H * BIG_W * LABELS, NULL),
+                     DCRF_OK);
     assert_memory_equal(energies, again, sizeof energies);
     memset(image, 0, sizeof image);
-    assert_int_equal(
-        dcrf_unary_energies(&view, &from, DCRF_UNARY_LOGITS, 0, &to, &guide, again, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unary_energies(&view, &from, DCRF_UNARY_LOGITS, 0, &to, &guide, again,
+                                         BIG_H * BIG_W * LABELS, NULL),
+                     DCRF_OK);
     for (size_t v = 0; v < BIG_W * BIG_H; v++) {
         double sum = 0;
         for (size_t i = 0; i < LABELS; i++)
@@ -435,32 +436,41 @@ static void bad_calls_are_refused(void **state) {
                  dcrf_unary_resolve_kind(NULL, DCRF_UNARY_AUTO, &kind, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "holds 1.5 at x = 0, y = 0, label 1", error,
                  dcrf_unary_energies(&view, &grid, DCRF_UNARY_PROBABILITIES, 0, &grid, NULL,
-                                     energies, &error));
+                                     energies, 4, &error));
     assert_fails(
         DCRF_ERROR_ARGUMENT, "must be said", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_AUTO, 0, &grid, NULL, energies, &error));
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_AUTO, 0, &grid, NULL, energies, 4, &error));
     assert_fails(
-        DCRF_ERROR_ARGUMENT, "no room", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &grid, NULL, NULL, &error));
+        DCRF_ERROR_ARGUMENT, "NULL", error,
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &grid, NULL, NULL, 4, &error));
     assert_fails(
         DCRF_ERROR_ARGUMENT, "scale", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, -1, &grid, NULL, energies, &error));
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, -1, &grid, NULL, energies, 4, &error));
     assert_fails(
         DCRF_ERROR_SIZE, "1 axes and the image 2", error,
-        dcrf_unary_energies(&view, &line, DCRF_UNARY_LOGITS, 0, &grid, NULL, energies, &error));
+        dcrf_unary_energies(&view, &line, DCRF_UNARY_LOGITS, 0, &grid, NULL, energies, 4, &error));
     const dcrf_grid small = dcrf_grid_2d(1, 1);
     assert_fails(
         DCRF_ERROR_SIZE, "larger than the image", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &small, NULL, energies, &error));
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &small, NULL, energies, 4, &error));
     const dcrf_grid wide = dcrf_grid_2d(4, 1);
     float room[8];
     assert_fails(
         DCRF_ERROR_ARGUMENT, "the image: no data", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &wide, &empty, room, &error));
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &wide, &empty, room, 8, &error));
+    /* One float less than needed, with and without enlarging. */
+    energies[0] = room[0] = 9;
+    assert_fails(
+        DCRF_ERROR_SIZE, "the energies: the array holds 3 elements, 4 are needed", error,
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &grid, NULL, energies, 3, &error));
+    assert_fails(
+        DCRF_ERROR_SIZE, "the energies: the array holds 7 elements, 8 are needed", error,
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &wide, NULL, room, 7, &error));
+    assert_true(energies[0] == 9 && room[0] == 9);
     x[2] = NAN;
     assert_fails(
         DCRF_ERROR_NOT_FINITE, "x = 1, y = 0, channel 0", error,
-        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &grid, NULL, energies, &error));
+        dcrf_unary_energies(&view, &grid, DCRF_UNARY_LOGITS, 0, &grid, NULL, energies, 4, &error));
 }
 
 int main(void) {

@@ -35,7 +35,7 @@ static dcrf_status read_unary(const struct dcrf_backend_pictures *given, dcrf_vi
         if (!energies)
             return dcrf_fail_memory(error, "the unary energies");
         TRY(dcrf_unary_energies(&view, given->grid, given->kind, 1, given->grid, NULL, energies,
-                                error));
+                                given->variables * given->labels, error));
         view = dcrf_view_interleaved(energies, DCRF_F32, given->grid, given->labels);
     }
     return dcrf_view_copy_with(&view, given->grid, dcrf_workspace_pool(given->workspace),
