@@ -321,7 +321,7 @@ EXPORT(dcrf_status, dcrf_web_set_mask)(struct session *s, double factor) {
     dcrf_kernel kernels[DCRF_MASK_KERNELS];
     dcrf_status status =
         dcrf_mask_energies(&s->grid, &image, &map, s->labels, s->sureness ? &sure : NULL, NULL,
-                           s->workspace, s->unary, &s->mask, &last_error);
+                           s->workspace, s->unary, s->pixels * s->labels, &s->mask, &last_error);
     if (status >= 0)
         status = dcrf_web_set_unary(s);
     const size_t count = status < 0 ? 0 : dcrf_mask_kernels(&s->mask, &image, kernels);

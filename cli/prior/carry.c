@@ -77,8 +77,9 @@ static bool refine(const carrying *c, size_t frame) {
         dcrf_view_interleaved(c->video->colours + frame * pixels * c->video->channels, DCRF_F32,
                               &grid, c->video->channels);
     dcrf_error error;
-    if (has_room && dcrf_mask_energies(&grid, &colours, &map, c->map->labels, NULL, NULL,
-                                       c->workspace, energies, NULL, &error) >= 0)
+    if (has_room &&
+        dcrf_mask_energies(&grid, &colours, &map, c->map->labels, NULL, NULL, c->workspace,
+                           energies, pixels * c->map->labels, NULL, &error) >= 0)
         take_cheapest(c, energies, numbers);
     free(labels);
     free(energies);

@@ -35,7 +35,8 @@ bool model_from_mask(const unary_options *options, const cli_image *image,
     const dcrf_view sure = dcrf_view_interleaved(read.confidence, DCRF_F32, &grid, 1);
     const bool done =
         (dcrf_mask_energies(&grid, &colours, &map, labels, read.confidence ? &sure : NULL, NULL,
-                            workspace, energies, &summary->info, &error) >= 0 &&
+                            workspace, energies, image_pixels(image) * labels, &summary->info,
+                            &error) >= 0 &&
          dcrf_model_new(model, &grid, labels, &error) >= 0 &&
          dcrf_model_set_unary(*model, &unary, &error) >= 0) ||
         library_problem(problem, file, &error);

@@ -2,8 +2,8 @@
  * them. It provides the colours of its labels. If the image shows that a whole border lies a few
  * pixels further out or in, the border is shifted.
  *
- *   dcrf_mask_energies(&grid, &image, &map, label_count, NULL, NULL, workspace, energies, &found,
- *                      &error);
+ *   dcrf_mask_energies(&grid, &image, &map, label_count, NULL, NULL, workspace, energies,
+ *                      variables * label_count, &found, &error);
  *   ... dcrf_model_set_unary with the energies, dcrf_mask_kernels for the kernels ...
  *
  * For images and volumes, with any number of labels. All lengths scale with the image and with the
@@ -68,13 +68,14 @@ typedef struct dcrf_mask_info {
 
 /* The energies for a map of one channel of an integer type: the label of each variable, or negative
  * if unknown. At least one label must occur. `confidence` (may be NULL) has one channel, from 0
- * (ignore the map here) to 1 (the label is binding). `energies` receives `labels` floats per
- * variable; on failure they are unspecified. settings = NULL: the defaults. `info` may be NULL. */
+ * (ignore the map here) to 1 (the label is binding). `energies` holds `count` floats and receives
+ * `labels` per variable. Too few are an error, and nothing is written; after any other failure they
+ * are unspecified. settings = NULL: the defaults. `info` may be NULL. */
 DCRF_API dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image,
                                         const dcrf_view *map, size_t labels,
                                         const dcrf_view *confidence,
                                         const dcrf_mask_settings *settings,
-                                        dcrf_workspace *workspace, float *energies,
+                                        dcrf_workspace *workspace, float *energies, size_t count,
                                         dcrf_mask_info *info, dcrf_error *error);
 
 /* The kernels for such energies; returns their number. The image must outlive them. */

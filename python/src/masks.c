@@ -17,17 +17,17 @@ PyObject *dcrf_py_mask_energies(PyObject *object, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "OOOO", &image, &map, &confidence, &out) ||
         dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
-    const size_t count = dcrf_model_labels(self->model);
+    const size_t label_count = dcrf_model_labels(self->model);
+    const size_t count = dcrf_model_variables(self->model) * label_count;
     if (dcrf_py_view(image, &self->grid, "the image", &buffers[0], &colours) == 0 &&
         dcrf_py_view(map, &self->grid, "the label map", &buffers[1], &labels) == 0 &&
         (confidence == Py_None ||
          dcrf_py_view(confidence, &self->grid, "the confidence", &buffers[3], &sure) == 0))
-        energies = dcrf_py_contiguous(out, "the energies", 'f',
-                                      dcrf_model_variables(self->model) * count, 1, &buffers[2]);
+        energies = dcrf_py_contiguous(out, "the energies", 'f', count, 1, &buffers[2]);
     if (energies) {
         Py_BEGIN_ALLOW_THREADS status = dcrf_mask_energies(
-            &self->grid, &colours, &labels, count, confidence == Py_None ? NULL : &sure, NULL,
-            self->workspace, energies, &info, &error);
+            &self->grid, &colours, &labels, label_count, confidence == Py_None ? NULL : &sure, NULL,
+            self->workspace, energies, count, &info, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < 4; i++)

@@ -114,7 +114,8 @@ static dcrf_status check_settings(const dcrf_mask_settings *s, dcrf_error *error
 
 static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image,
                                    const dcrf_view *map, size_t labels, const float *energies,
-                                   const dcrf_workspace *workspace, dcrf_error *error) {
+                                   size_t count, const dcrf_workspace *workspace,
+                                   dcrf_error *error) {
     size_t variables;
     if (!grid || !image || !map || !workspace || !energies)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
@@ -126,7 +127,8 @@ static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the image under the mask has %zu channels; 1 to %d can be used",
                          image->channels, MAX_CHANNELS);
-    return dcrf_grid_check(grid, &variables, error);
+    TRY(dcrf_grid_check(grid, &variables, error));
+    return dcrf_check_rows(energies, count, variables, labels, labels, "the energies", error);
 }
 
 /* ---- what does not change between rounds ---------------------------------------------------- */
@@ -475,14 +477,15 @@ static dcrf_status refine_at_best_size(struct task *t, const dcrf_view *image, f
 dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, const dcrf_view *map,
                                size_t labels, const dcrf_view *confidence,
                                const dcrf_mask_settings *settings, dcrf_workspace *workspace,
-                               float *energies, dcrf_mask_info *info, dcrf_error *error) {
+                               float *energies, size_t count, dcrf_mask_info *info,
+                               dcrf_error *error) {
     const double began_s = dcrf_time_s();
     struct task t = {.labels = labels, .workspace = workspace};
     dcrf_mask_info found = {0};
     dcrf_mask_settings_defaults(&t.settings);
     if (settings)
         t.settings = *settings;
-    TRY(check_arguments(grid, image, map, labels, energies, workspace, error));
+    TRY(check_arguments(grid, image, map, labels, energies, count, workspace, error));
     TRY(check_settings(&t.settings, error));
     DCRF_ENTER(workspace, error);
     DCRF_AT_END(dcrf_disown) struct dcrf_owned inputs = {0};

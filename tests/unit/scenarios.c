@@ -515,8 +515,8 @@ static dcrf_status use_mask(dcrf_error *error) {
     dcrf_mask_moves moves;
     memset(map, 1, sizeof map / 2);
     TRY(dcrf_workspace_new(&workspace, 1, error));
-    TRY(dcrf_mask_energies(&grid, &image, &map_view, LABELS, NULL, NULL, workspace, energies, NULL,
-                           error));
+    TRY(dcrf_mask_energies(&grid, &image, &map_view, LABELS, NULL, NULL, workspace, energies,
+                           WIDTH * HEIGHT * LABELS, NULL, error));
     return dcrf_mask_compare(&grid, &map_view, labelling, workspace, &moves, error);
 }
 

@@ -98,17 +98,22 @@ static void free_scene(struct scene *s) {
     free(s->energies);
 }
 
-static dcrf_status find_energies(struct scene *s, size_t threads, const dcrf_view *confidence,
-                                 dcrf_mask_info *info) {
+static dcrf_status find_energies_in(struct scene *s, size_t threads, const dcrf_view *confidence,
+                                    size_t count, dcrf_mask_info *info, dcrf_error *error) {
     const dcrf_view image = dcrf_view_interleaved(s->image, DCRF_U8, &s->grid, 3);
     const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
     dcrf_workspace *workspace;
-    dcrf_error error;
-    assert_int_equal(dcrf_workspace_new(&workspace, threads, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, threads, error), DCRF_OK);
     const dcrf_status status = dcrf_mask_energies(&s->grid, &image, &map, s->labels, confidence,
-                                                  NULL, workspace, s->energies, info, &error);
+                                                  NULL, workspace, s->energies, count, info, error);
     dcrf_workspace_free(&workspace);
     return status;
+}
+
+static dcrf_status find_energies(struct scene *s, size_t threads, const dcrf_view *confidence,
+                                 dcrf_mask_info *info) {
+    dcrf_error error;
+    return find_energies_in(s, threads, confidence, s->pixels * s->labels, info, &error);
 }
 
 static int32_t cheapest(const struct scene *s, size_t a) {
@@ -467,6 +472,22 @@ static void test_confidence(void **state) {
     free_scene(&s);
 }
 
+static void test_too_few_floats(void **state) {
+    (void)state;
+    struct scene s = make_scene(30, 1, 3, 0.25, 0.25);
+    const size_t floats = s.pixels * s.labels;
+    dcrf_mask_info info = {.known = 77};
+    dcrf_error error;
+    for (size_t i = 0; i < floats; i++)
+        s.energies[i] = 9;
+    assert_fails(DCRF_ERROR_SIZE, "the energies: the array holds 2699 elements, 2700 are needed",
+                 error, find_energies_in(&s, 1, NULL, floats - 1, &info, &error));
+    for (size_t i = 0; i < floats; i++)
+        assert_true(s.energies[i] == 9);
+    assert_int_equal(info.known, 77);
+    free_scene(&s);
+}
+
 static void test_moves(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(20, 10);
@@ -548,6 +569,7 @@ int main(void) {
         cmocka_unit_test(test_large_picture),
         cmocka_unit_test(test_odd_maps),
         cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_too_few_floats),
         cmocka_unit_test(test_moves),
         cmocka_unit_test(masks_are_told_from_labels),
     };
