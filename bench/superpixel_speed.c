@@ -29,7 +29,7 @@ static double best_s(struct subject *s, size_t threads) {
     for (int i = 0; i < RUNS && status >= 0; i++) {
         const double start = clock_s(CLOCK_MONOTONIC);
         status = dcrf_superpixels(&s->grid, &s->image, &s->settings, workspace, s->regions,
-                                  &s->count, &error);
+                                  s->grid.size[0] * s->grid.size[1], &s->count, &error);
         best = fmin(best, clock_s(CLOCK_MONOTONIC) - start);
     }
     dcrf_workspace_free(&workspace);

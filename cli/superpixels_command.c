@@ -136,7 +136,8 @@ static bool write_boundaries(const segmentation *s, cli_outputs *outputs, cli_pr
     uint8_t *boundary = malloc(image_pixels(&s->image));
     if (!boundary)
         return out_of_memory(problem, file);
-    const bool done = (dcrf_region_boundaries(&grid, s->regions, boundary, &error) >= 0 ||
+    const bool done = (dcrf_region_boundaries(&grid, s->regions, boundary, image_pixels(&s->image),
+                                              &error) >= 0 ||
                        library_problem(problem, file, &error)) &&
                       output_begin(outputs, file, &stream, problem) &&
                       (image_is_volume(&s->image) ? write_boundary_volume : encode_boundaries)(

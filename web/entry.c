@@ -371,8 +371,8 @@ EXPORT(dcrf_status, dcrf_web_superpixels)(struct session *s, int method) {
     dcrf_superpixel_settings_defaults(&settings);
     settings.method = (dcrf_superpixel_method)method;
     const dcrf_view view = image_view(s);
-    return dcrf_superpixels(&s->grid, &view, &settings, s->workspace, s->regions, &s->region_count,
-                            &last_error);
+    return dcrf_superpixels(&s->grid, &view, &settings, s->workspace, s->regions, s->pixels,
+                            &s->region_count, &last_error);
 }
 
 EXPORT(int32_t *, dcrf_web_regions)(struct session *s) {

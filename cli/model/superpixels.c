@@ -13,7 +13,8 @@ bool superpixels_find(const cli_image *image, const char *image_file,
     *regions = malloc(image_pixels(image) * sizeof **regions);
     if (!*regions)
         return out_of_memory(problem, image_file);
-    if (dcrf_superpixels(&grid, &colours, settings, workspace, *regions, count, &error) >= 0)
+    if (dcrf_superpixels(&grid, &colours, settings, workspace, *regions, image_pixels(image), count,
+                         &error) >= 0)
         return true;
     free(*regions);
     *regions = NULL;

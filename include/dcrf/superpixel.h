@@ -69,17 +69,18 @@ DCRF_API void dcrf_superpixel_settings_defaults(dcrf_superpixel_settings *settin
  * it is mapped to 0 to 255, clipping DCRF_SUPERPIXEL_OUTLIERS of the voxels at either end.
  * Distances are in units of the smallest spacing.
  *
- * `regions` receives one number per pixel, *count the number of regions. On failure neither is
- * changed. */
+ * `regions` holds `count` numbers and receives one per pixel, *region_count the number of regions.
+ * On failure, for example with too few numbers, neither is changed. */
 DCRF_API dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                                       const dcrf_superpixel_settings *settings,
-                                      dcrf_workspace *workspace, int32_t *regions, size_t *count,
-                                      dcrf_error *error);
+                                      dcrf_workspace *workspace, int32_t *regions, size_t count,
+                                      size_t *region_count, dcrf_error *error);
 
 /* Where regions meet: boundary[a] is 1 if the neighbour to the right of pixel a, below it or behind
- * it has another number, else 0. Lines are one pixel wide. */
+ * it has another number, else 0. Lines are one pixel wide. `boundary` holds `count` bytes; too few
+ * are an error, and nothing is written. */
 DCRF_API dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions,
-                                            uint8_t *boundary, dcrf_error *error);
+                                            uint8_t *boundary, size_t count, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -47,7 +47,8 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     Py_BEGIN_ALLOW_THREADS status =
         dcrf_workspace_new(&workspace, threads < 0 ? 0 : (size_t)threads, &error);
     if (status == DCRF_OK)
-        status = dcrf_superpixels(&grid, &view, &settings, workspace, regions, &count, &error);
+        status = dcrf_superpixels(&grid, &view, &settings, workspace, regions,
+                                  image_elements(&grid), &count, &error);
     dcrf_workspace_free(&workspace);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     PyBuffer_Release(&image_buffer);

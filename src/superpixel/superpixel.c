@@ -170,7 +170,8 @@ static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf
 
 dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                              const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
-                             int32_t *regions, size_t *count, dcrf_error *error) {
+                             int32_t *regions, size_t count, size_t *region_count,
+                             dcrf_error *error) {
     DCRF_ENTER(workspace, error);
     dcrf_superpixel_settings used;
     size_t pixels, found;
@@ -180,20 +181,22 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     TRY(dcrf_grid_check(grid, &pixels, error));
     TRY(check_image(grid, image, error));
     TRY(check_settings(&used, grid, error));
+    TRY(dcrf_check_room(regions, count, pixels, "the regions", error));
     DCRF_SCOPED int32_t *numbers = dcrf_allocate(pixels, sizeof *numbers);
     if (!numbers)
         return dcrf_fail_memory(error, "the superpixels");
     TRY((grid->axes > 2 && image->channels == 1 ? find_regions_of_intensities : find_regions)(
         grid, image, &used, workspace, numbers, &found, error));
     memcpy(regions, numbers, pixels * sizeof *regions);
-    *count = found;
+    *region_count = found;
     return DCRF_OK;
 }
 
 dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions, uint8_t *boundary,
-                                   dcrf_error *error) {
+                                   size_t count, dcrf_error *error) {
     size_t pixels;
     TRY(dcrf_grid_check(grid, &pixels, error));
+    TRY(dcrf_check_room(boundary, count, pixels, "the boundaries", error));
     const size_t width = grid->size[0], slice = width * grid->size[1];
     for (size_t a = 0; a < pixels; a++)
         boundary[a] = ((a + 1) % width != 0 && regions[a] != regions[a + 1]) ||

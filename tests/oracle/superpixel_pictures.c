@@ -51,8 +51,9 @@ int32_t *regions_of(const struct picture *p, const dcrf_superpixel_settings *set
     dcrf_error error;
     int32_t *regions = malloc(p->pixels * sizeof *regions);
     assert_int_equal(dcrf_workspace_new(&workspace, threads, &error), DCRF_OK);
-    assert_int_equal(
-        dcrf_superpixels(&p->grid, &p->view, settings, workspace, regions, count, &error), DCRF_OK);
+    assert_int_equal(dcrf_superpixels(&p->grid, &p->view, settings, workspace, regions, p->pixels,
+                                      count, &error),
+                     DCRF_OK);
     dcrf_workspace_free(&workspace);
     return regions;
 }

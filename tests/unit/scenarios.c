@@ -320,7 +320,8 @@ static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *er
     DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     size_t count;
     TRY(dcrf_workspace_new(&workspace, 1, error));
-    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, WIDTH * HEIGHT, &count,
+                            error);
 }
 
 static dcrf_status use_mean_shift(dcrf_error *error) {
@@ -343,7 +344,8 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
     DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     size_t count;
     TRY(dcrf_workspace_new(&workspace, 1, error));
-    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    return dcrf_superpixels(&grid, &image, &settings, workspace, regions, WIDTH * HEIGHT * 3,
+                            &count, error);
 }
 
 /* ---- the compatible mean field -------------------------------------------------------------- */

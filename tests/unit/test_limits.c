@@ -119,7 +119,7 @@ static dcrf_status try_regions(struct scene *scene, dcrf_superpixel_method metho
         rgb[i] = (uint8_t)(i * i / 7);
     const dcrf_view view = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
     const dcrf_status status =
-        dcrf_superpixels(&grid, &view, &settings, scene->workspace, regions, &count, error);
+        dcrf_superpixels(&grid, &view, &settings, scene->workspace, regions, pixels, &count, error);
     free(regions);
     free(rgb);
     return status;

@@ -196,11 +196,18 @@ static void boundaries_lie_between_regions(void **state) {
     const uint8_t expected[] = {0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0};
     uint8_t boundary[12];
     dcrf_error error;
-    assert_int_equal(dcrf_region_boundaries(&grid, regions, boundary, &error), DCRF_OK);
+    assert_int_equal(dcrf_region_boundaries(&grid, regions, boundary, sizeof boundary, &error),
+                     DCRF_OK);
     assert_memory_equal(boundary, expected, sizeof expected);
     const int32_t deep[] = {0, 0, 1, 1, 0, 2, 1, 1};
     const uint8_t behind[] = {1, 1, 0, 0, 1, 1, 0, 0};
-    assert_int_equal(dcrf_region_boundaries(&volume, deep, boundary, &error), DCRF_OK);
+    assert_int_equal(dcrf_region_boundaries(&volume, deep, boundary, sizeof boundary, &error),
+                     DCRF_OK);
+    assert_memory_equal(boundary, behind, sizeof behind);
+    assert_fails(DCRF_ERROR_SIZE, "the boundaries: the array holds 11 elements, 12 are needed",
+                 error, dcrf_region_boundaries(&grid, regions, boundary, 11, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_region_boundaries(&grid, regions, NULL, 12, &error));
     assert_memory_equal(boundary, behind, sizeof behind);
 }
 
@@ -247,7 +254,7 @@ static void bad_input_is_refused_and_changes_nothing(void **state) {
     const dcrf_view two = dcrf_view_interleaved(image, DCRF_F32, &grid, 2);
     const dcrf_view nothing = dcrf_view_interleaved(NULL, DCRF_F32, &grid, 3);
     int32_t regions[WIDTH * HEIGHT], before[WIDTH * HEIGHT];
-    size_t count = 77;
+    size_t room = WIDTH * HEIGHT, count = 77;
     dcrf_workspace *workspace = NULL;
     dcrf_error error;
     assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
@@ -255,7 +262,7 @@ static void bad_input_is_refused_and_changes_nothing(void **state) {
     memcpy(before, regions, sizeof before);
 #define REFUSED(status, text, grid, view, settings)                                                \
     assert_fails(status, text, error,                                                              \
-                 dcrf_superpixels(grid, view, settings, workspace, regions, &count, &error))
+                 dcrf_superpixels(grid, view, settings, workspace, regions, room, &count, &error))
 
     REFUSED(DCRF_ERROR_UNSUPPORTED, "not of 3", &volume, &view, NULL);
     REFUSED(DCRF_ERROR_SIZE, "empty", &empty, &view, NULL);
@@ -307,6 +314,9 @@ static void bad_input_is_refused_and_changes_nothing(void **state) {
     REFUSED(DCRF_ERROR_ARGUMENT, "at least one iteration", &grid, &view, &s);
     s.method = (dcrf_superpixel_method)2;
     REFUSED(DCRF_ERROR_ARGUMENT, "2 is not a method", &grid, &view, &s);
+    room--;
+    REFUSED(DCRF_ERROR_SIZE, "the regions: the array holds 5 elements, 6 are needed", &grid, &view,
+            NULL);
 #undef REFUSED
     assert_int_equal(count, 77);
     assert_memory_equal(regions, before, sizeof before);

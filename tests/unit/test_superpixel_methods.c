@@ -187,7 +187,7 @@ static void boxes_of_a_volume_are_found(void **state) {
     /* Boundaries lie between them, on the near side of each axis. */
     uint8_t *boundary = malloc(p.pixels);
     dcrf_error error;
-    assert_int_equal(dcrf_region_boundaries(&grid, regions, boundary, &error), DCRF_OK);
+    assert_int_equal(dcrf_region_boundaries(&grid, regions, boundary, p.pixels, &error), DCRF_OK);
     for (size_t a = 0; a < p.pixels; a++)
         assert_int_equal(boundary[a], a % (2 * SIDE) == SIDE - 1 ||
                                           a / (2 * SIDE) % (2 * SIDE) == SIDE - 1 ||
