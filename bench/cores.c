@@ -67,7 +67,8 @@ static void drop_in(struct subject *s, dcrf_workspace *workspace) {
         must(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m], DCRF_DENSECRF_SYMMETRIC,
                                       DCRF_COMPATIBILITY_POTTS, &compat[m], &error),
              &error);
-    must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q, NULL, NULL, &error),
+    must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q,
+                             dcrf_densecrf_variables(crf) * s->setting->labels, NULL, NULL, &error),
          &error);
     dcrf_densecrf_free(&crf);
 }

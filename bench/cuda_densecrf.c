@@ -68,14 +68,15 @@ static void call(const struct problem *p, dcrf_workspace *workspace, float *q,
                                   DCRF_COMPATIBILITY_POTTS, &p->setting->bilateral_weight, &error),
          &error);
     at_s[INFERENCE] = dcrf_time_s();
-    must(dcrf_densecrf_infer(crf, workspace, UPDATES, q, NULL, NULL, &error), &error);
+    must(dcrf_densecrf_infer(crf, workspace, UPDATES, q, p->variables * LABELS, NULL, NULL, &error),
+         &error);
     at_s[WHOLE] = dcrf_time_s();
     float *once_more = malloc(p->variables * LABELS * sizeof *once_more);
     if (!once_more)
         exit(1);
     memcpy(once_more, q, p->variables * LABELS * sizeof *q);
     at_s[STEP] = dcrf_time_s();
-    must(dcrf_densecrf_step(crf, workspace, once_more, &error), &error);
+    must(dcrf_densecrf_step(crf, workspace, once_more, p->variables * LABELS, &error), &error);
     at_s[PARTS] = dcrf_time_s();
     free(once_more);
     dcrf_densecrf_free(&crf);

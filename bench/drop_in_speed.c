@@ -67,7 +67,8 @@ static void call(struct subject *s, size_t threads, clockid_t clock) {
              &error);
     }
     times[STEP_INFERENCE] = clock_s(clock);
-    must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q, NULL, NULL, &error),
+    must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q,
+                             dcrf_densecrf_variables(crf) * setting->labels, NULL, NULL, &error),
          &error);
     times[STEPS] = clock_s(clock);
     for (size_t i = 0; i < STEPS; i++)

@@ -97,9 +97,9 @@ static void iterate(struct subject *s) {
 
 static void infer(struct subject *s) {
     dcrf_error error;
-    must(
-        dcrf_densecrf_infer(s->compatible, s->workspace, ITERATIONS, s->planes, NULL, NULL, &error),
-        &error);
+    must(dcrf_densecrf_infer(s->compatible, s->workspace, ITERATIONS, s->planes,
+                             dcrf_densecrf_variables(s->compatible) * LABELS, NULL, NULL, &error),
+         &error);
 }
 
 static void make_compatible(struct subject *s, const dcrf_view *energies,

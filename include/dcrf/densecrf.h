@@ -95,20 +95,21 @@ DCRF_API dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t 
 DCRF_API dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_error,
                                                      dcrf_error *error);
 
-/* q = softmax(-unary) */
+/* q = softmax(-unary). Here and in the next two calls q holds `count` floats. Fewer than one per
+ * variable and label are an error, and nothing is written. */
 DCRF_API dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                         float *q, dcrf_error *error);
+                                         float *q, size_t count, dcrf_error *error);
 
 /* One update of q, which must be finite. Repeated steps agree with dcrf_densecrf_infer up to
  * rounding. */
 DCRF_API dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                        float *q, dcrf_error *error);
+                                        float *q, size_t count, dcrf_error *error);
 
 /* Start, then make `iterations` updates. `progress` (may be NULL) is called after each with the
  * iteration and the time. If it returns nonzero, the call returns DCRF_STOP_CANCELLED and q is the
  * current distribution. */
 DCRF_API dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                         size_t iterations, float *q,
+                                         size_t iterations, float *q, size_t count,
                                          dcrf_progress_callback progress, void *progress_user,
                                          dcrf_error *error);
 

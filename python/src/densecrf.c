@@ -131,12 +131,14 @@ static PyObject *set_message_error(PyObject *object, PyObject *value) {
         &self->is_busy, dcrf_densecrf_set_message_error(self->crf, message_error, &error), &error);
 }
 
+static size_t floats_of(const densecrf_object *self) {
+    return dcrf_densecrf_labels(self->crf) * dcrf_densecrf_variables(self->crf);
+}
+
 /* The planes of a distribution that is read, written or changed. */
 static float *get_planes(densecrf_object *self, PyObject *array, int is_writable,
                          Py_buffer *buffer) {
-    const size_t labels = dcrf_densecrf_labels(self->crf);
-    return dcrf_py_contiguous(array, "Q", 'f', labels * dcrf_densecrf_variables(self->crf),
-                              is_writable, buffer);
+    return dcrf_py_contiguous(array, "Q", 'f', floats_of(self), is_writable, buffer);
 }
 
 /* infer(iterations, q, progress or None) */
@@ -160,8 +162,9 @@ static PyObject *infer(PyObject *object, PyObject *arguments) {
         return dcrf_py_abandon(&self->is_busy);
     struct dcrf_py_progress progress = {.callable = callable};
     progress.thread = PyEval_SaveThread();
-    const dcrf_status status = dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations,
-                                                   q, dcrf_py_progress, &progress, &error);
+    const dcrf_status status =
+        dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations, q, floats_of(self),
+                            dcrf_py_progress, &progress, &error);
     PyEval_RestoreThread(progress.thread);
     PyBuffer_Release(&buffer);
     dcrf_py_leave(&self->is_busy);
@@ -182,7 +185,8 @@ static PyObject *step(PyObject *object, PyObject *array) {
     float *q = get_planes(self, array, 1, &buffer);
     if (!q)
         return dcrf_py_abandon(&self->is_busy);
-    Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_step(self->crf, self->workspace, q, &error);
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_densecrf_step(self->crf, self->workspace, q, floats_of(self), &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }

@@ -379,33 +379,37 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
 /* ---- inference ------------------------------------------------------------------------------ */
 
 static dcrf_status run_updates(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                               const struct dcrf_densecrf_run *run, dcrf_error *error) {
-    if (!crf || !workspace || !run->to)
-        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+                               const struct dcrf_densecrf_run *run, size_t count,
+                               dcrf_error *error) {
+    if (!crf || !workspace)
+        return dcrf_fail_null(error, "the model or the workspace");
+    TRY(dcrf_check_rows(run->to, count, crf->labels, crf->variables, crf->variables,
+                        "the marginals", error));
     DCRF_ENTER(workspace, error);
     return crf->methods->run(crf, workspace, run, error);
 }
 
 dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                size_t iterations, float *q, dcrf_progress_callback progress,
-                                void *progress_user, dcrf_error *error) {
+                                size_t iterations, float *q, size_t count,
+                                dcrf_progress_callback progress, void *progress_user,
+                                dcrf_error *error) {
     const struct dcrf_densecrf_run run = {.updates = iterations,
                                           .to = q,
                                           .start_s = dcrf_time_s(),
                                           .progress = progress,
                                           .user = progress_user};
-    return run_updates(crf, workspace, &run, error);
+    return run_updates(crf, workspace, &run, count, error);
 }
 
 dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
-                                dcrf_error *error) {
-    return dcrf_densecrf_infer(crf, workspace, 0, q, NULL, NULL, error);
+                                size_t count, dcrf_error *error) {
+    return dcrf_densecrf_infer(crf, workspace, 0, q, count, NULL, NULL, error);
 }
 
 dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
-                               dcrf_error *error) {
+                               size_t count, dcrf_error *error) {
     const struct dcrf_densecrf_run run = {.from = q, .updates = 1, .to = q};
-    return run_updates(crf, workspace, &run, error);
+    return run_updates(crf, workspace, &run, count, error);
 }
 
 dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,

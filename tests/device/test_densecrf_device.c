@@ -99,8 +99,9 @@ static void assert_expected(const struct both *both, size_t updates) {
     double expected[SIZE], divergence;
     float q[SIZE];
     expect(both, false, updates, expected);
-    assert_int_equal(dcrf_densecrf_infer(both->crf, both->workspace, updates, q, NULL, NULL, NULL),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_densecrf_infer(both->crf, both->workspace, updates, q, SIZE, NULL, NULL, NULL),
+        DCRF_OK);
     for (size_t k = 0; k < SIZE; k++)
         assert_true(fabs((double)q[k] - expected[k]) <= ROUNDING);
     for (size_t k = 0; k < SIZE; k++)
@@ -108,7 +109,7 @@ static void assert_expected(const struct both *both, size_t updates) {
     assert_int_equal(dcrf_densecrf_divergence(both->crf, both->workspace, q, &divergence, NULL),
                      DCRF_OK);
     assert_true(fabs(divergence - expect_divergence(both, expected)) <= (double)SIZE * ROUNDING);
-    assert_int_equal(dcrf_densecrf_step(both->crf, both->workspace, q, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_step(both->crf, both->workspace, q, SIZE, NULL), DCRF_OK);
     expect(both, true, 1, expected);
     for (size_t k = 0; k < SIZE; k++)
         assert_true(fabs((double)q[k] - expected[k]) <= ROUNDING);
@@ -263,9 +264,9 @@ static void assert_like_cpu(const struct both *both, const enum kind *kinds, siz
             DCRF_OK);
     const struct both *const models[2] = {both, here};
     for (size_t k = 0; k < 2; k++)
-        assert_int_equal(
-            dcrf_densecrf_infer(models[k]->crf, models[k]->workspace, 3, q[k], NULL, NULL, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_densecrf_infer(models[k]->crf, models[k]->workspace, 3, q[k], SIZE,
+                                             NULL, NULL, NULL),
+                         DCRF_OK);
     assert_memory_equal(q[0], q[1], sizeof q[0]);
     both_free(here);
 }
@@ -308,7 +309,8 @@ static void too_many_labels_stay(void **state) {
                                                   DCRF_COMPATIBILITY_POTTS, values, NULL),
                          DCRF_OK);
         assert_string_equal(dcrf_densecrf_device(crf), labels > MOST ? "cpu" : "cuda:0");
-        assert_int_equal(dcrf_densecrf_infer(crf, workspace, 2, q, NULL, NULL, NULL), DCRF_OK);
+        assert_int_equal(dcrf_densecrf_infer(crf, workspace, 2, q, 6 * labels, NULL, NULL, NULL),
+                         DCRF_OK);
         for (size_t k = 0; k < 6 * labels; k++)
             assert_true(fabs((double)q[k] * (double)labels - 1) <= 1e-5); /* all labels are alike */
         dcrf_densecrf_free(&crf);
@@ -354,14 +356,14 @@ static void failures_are_told(void **state) {
         q[k] = kept[k] = (float)k;
     setenv("FAKE_FAILURE", "compat.run", 1);
     assert_fails(DCRF_ERROR_DEVICE, "refuses compat.run", error,
-                 dcrf_densecrf_step(both->crf, both->workspace, q, &error));
+                 dcrf_densecrf_step(both->crf, both->workspace, q, SIZE, &error));
     setenv("FAKE_FAILURE", "compat.divergence", 1);
     assert_fails(DCRF_ERROR_DEVICE, "refuses compat.divergence", error,
                  dcrf_densecrf_divergence(both->crf, both->workspace, q, &divergence, &error));
     unsetenv("FAKE_FAILURE");
     q[4] = kept[4] = NAN;
     assert_fails(DCRF_ERROR_NOT_FINITE, "finite", error,
-                 dcrf_densecrf_step(both->crf, both->workspace, q, &error));
+                 dcrf_densecrf_step(both->crf, both->workspace, q, SIZE, &error));
     assert_memory_equal(q, kept, sizeof q);
     assert_expected(both, 2);
     both_free(both);
@@ -453,7 +455,7 @@ static void progress_is_told(void **state) {
     assert_int_equal(
         add(both, SPATIAL, DCRF_DENSECRF_AFTER, DCRF_COMPATIBILITY_POTTS, values, NULL), DCRF_OK);
     assert_int_equal(
-        dcrf_densecrf_infer(both->crf, both->workspace, 9, q, stop_at_two, &calls, NULL),
+        dcrf_densecrf_infer(both->crf, both->workspace, 9, q, SIZE, stop_at_two, &calls, NULL),
         DCRF_STOP_CANCELLED);
     assert_int_equal(calls, 2);
     expect(both, false, 2, expected);
@@ -468,7 +470,7 @@ static void *infer_often(void *context) {
     float *q = malloc(SIZE * sizeof *q);
     if (q && dcrf_workspace_new(&workspace, 1, NULL) == DCRF_OK) {
         for (size_t k = 0; k < 20; k++)
-            dcrf_densecrf_infer(both->crf, workspace, 3, q, NULL, NULL, NULL);
+            dcrf_densecrf_infer(both->crf, workspace, 3, q, SIZE, NULL, NULL, NULL);
         dcrf_workspace_free(&workspace);
     }
     return q;

@@ -377,9 +377,10 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
         status = dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
                                           DCRF_COMPATIBILITY_MATRIX, matrix, error);
     if (status == DCRF_OK)
-        status = dcrf_densecrf_infer(crf, workspace, 2, q, NULL, NULL, error);
+        status =
+            dcrf_densecrf_infer(crf, workspace, 2, q, WIDTH * HEIGHT * LABELS, NULL, NULL, error);
     if (status == DCRF_OK)
-        status = dcrf_densecrf_step(crf, workspace, q, error);
+        status = dcrf_densecrf_step(crf, workspace, q, WIDTH * HEIGHT * LABELS, error);
     if (status == DCRF_OK)
         status = dcrf_densecrf_divergence(crf, workspace, q, &divergence, error);
     if (status == DCRF_OK && strcmp(device, "cpu") != 0) {
@@ -389,7 +390,8 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
         assert_int_equal(dcrf_densecrf_kernels(crf), status == DCRF_OK ? 2 : 1);
         assert_string_equal(dcrf_densecrf_device(crf), status == DCRF_OK ? "cpu" : "cuda:0");
         if (status == DCRF_OK)
-            status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
+            status = dcrf_densecrf_infer(crf, workspace, 1, q, WIDTH * HEIGHT * LABELS, NULL, NULL,
+                                         error);
     }
     return status;
 }
@@ -410,7 +412,7 @@ static dcrf_status use_densecrf_threads(dcrf_error *error) {
     TRY(dcrf_densecrf_new(&crf, &grid, LABELS, error));
     TRY(dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
                                  DCRF_COMPATIBILITY_POTTS, &weight, error));
-    return dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
+    return dcrf_densecrf_infer(crf, workspace, 1, q, 80 * 80 * LABELS, NULL, NULL, error);
 }
 
 static dcrf_status use_densecrf_here(dcrf_error *error) {

@@ -196,7 +196,8 @@ static void problem_free(struct problem *p) {
 static float *infer(const struct problem *p, size_t iterations) {
     dcrf_error error;
     float *q = malloc(VARIABLES * LABELS * sizeof *q);
-    assert_int_equal(dcrf_densecrf_infer(p->crf, p->workspace, iterations, q, NULL, NULL, &error),
+    assert_int_equal(dcrf_densecrf_infer(p->crf, p->workspace, iterations, q, VARIABLES * LABELS,
+                                         NULL, NULL, &error),
                      DCRF_OK);
     return q;
 }
@@ -323,11 +324,12 @@ static float *mean_field(const struct choice *choice, const unsigned char *image
     if (!crf->on_device) /* small sigmas give a large lattice */
         assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (choice->sigma < 5));
     const size_t iterations = 3;
-    assert_int_equal(
-        dcrf_densecrf_infer(crf, workspace, by_steps ? 0 : iterations, q, NULL, NULL, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_densecrf_infer(crf, workspace, by_steps ? 0 : iterations, q,
+                                         MANY * choice->labels, NULL, NULL, NULL),
+                     DCRF_OK);
     for (size_t i = 0; by_steps && i < iterations; i++)
-        assert_int_equal(dcrf_densecrf_step(crf, workspace, q, NULL), DCRF_OK);
+        assert_int_equal(dcrf_densecrf_step(crf, workspace, q, MANY * choice->labels, NULL),
+                         DCRF_OK);
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     return q;
@@ -447,10 +449,21 @@ static void mistakes_are_errors(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "-1", error,
                  dcrf_densecrf_set_message_error(p->crf, -1, &error));
     assert_int_equal(dcrf_densecrf_kernels(p->crf), 2);
-    float *q = infer(p, 1);
+    float *q = infer(p, 1), *kept = infer(p, 1);
+    const size_t few = VARIABLES * LABELS - 1;
+    assert_fails(DCRF_ERROR_SIZE, "the marginals: the array holds", error,
+                 dcrf_densecrf_start(p->crf, p->workspace, q, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the marginals: the array holds", error,
+                 dcrf_densecrf_step(p->crf, p->workspace, q, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the marginals: the array holds", error,
+                 dcrf_densecrf_infer(p->crf, p->workspace, 3, q, few, NULL, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_densecrf_start(p->crf, p->workspace, NULL, few + 1, &error));
+    assert_memory_equal(q, kept, (few + 1) * sizeof *q);
+    free(kept);
     q[5] = INFINITY;
     assert_fails(DCRF_ERROR_NOT_FINITE, "finite", error,
-                 dcrf_densecrf_step(p->crf, p->workspace, q, &error));
+                 dcrf_densecrf_step(p->crf, p->workspace, q, VARIABLES * LABELS, &error));
     free(q);
     problem_free(p);
 }
@@ -498,10 +511,11 @@ static void check_totals(const struct sparing *sparing, const unsigned char *ima
             assert_true(dcrf_densecrf_has_short_rows(&crf->terms[1]) == (labels <= 3));
         }
         assert_int_equal(dcrf_densecrf_infer(crf, workspace, run == 3 ? 0 : iterations, q[run],
-                                             NULL, NULL, NULL),
+                                             MANY * labels, NULL, NULL, NULL),
                          DCRF_OK);
         for (size_t i = 0; run == 3 && i < iterations; i++)
-            assert_int_equal(dcrf_densecrf_step(crf, workspace, q[run], NULL), DCRF_OK);
+            assert_int_equal(dcrf_densecrf_step(crf, workspace, q[run], MANY * labels, NULL),
+                             DCRF_OK);
         dcrf_densecrf_free(&crf);
         dcrf_workspace_free(&workspace);
     }

@@ -202,7 +202,8 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
     dcrf_densecrf *crf = new_crf(workspace, rgb, labels, 60, 12);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
-    assert_int_equal(dcrf_densecrf_infer(crf, workspace, 5, q, NULL, NULL, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_densecrf_infer(crf, workspace, 5, q, VARIABLES * labels, NULL, NULL, NULL), DCRF_OK);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
     if (!crf->on_device)
         check_loops(loops, 1, 5 * 8, 5 * 8 + 4); /* the first loop inspects a few bands */
