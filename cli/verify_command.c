@@ -97,7 +97,7 @@ static bool verify(const evaluation_settings *settings, const built_model *built
     progress_stage(&watch, "checking the certificate");
     const bool done =
         dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
-                                NULL, &found, &error) >= 0 ||
+                                NULL, 0, &found, &error) >= 0 ||
         library_problem(problem, file, &error);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     progress_end(&watch);

@@ -32,9 +32,9 @@ int main(void) {
     /* Anyone who has the model and the bytes can do this. */
     size_t size;
     const uint8_t *certificate = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
-    check(
-        dcrf_verify_certificate(certificate, size, model, workspace, NULL, NULL, &checked, &error),
-        &error);
+    check(dcrf_verify_certificate(certificate, size, model, workspace, NULL, NULL, 0, &checked,
+                                  &error),
+          &error);
     printf("the certificate has %zu bytes and proves a gap of %.4f %%\n", size,
            100 * checked.relative_gap);
     dcrf_solver_free(&solver);

@@ -37,13 +37,15 @@ typedef struct dcrf_verification {
 
 /* Check a certificate of `size` bytes for a model. Fails if it was modified, belongs to another
  * model, or does not prove what it claims; the message says why. `labels` (may be NULL) is a
- * labelling to compare. `possible` (may be NULL) receives one byte per variable and label, as in
- * dcrf/proof.h. An untrusted certificate can demand a lot of work: dcrf_workspace_set_limit limits
- * it, and the call then fails. */
+ * labelling to compare. `possible` (may be NULL) holds `count` bytes and receives one per variable
+ * and label, as in dcrf/proof.h; too few are an error, and nothing is written. An untrusted
+ * certificate can demand a lot of work: dcrf_workspace_set_limit limits it, and the call then
+ * fails. */
 DCRF_API dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size,
                                              const dcrf_model *model, dcrf_workspace *workspace,
                                              const uint16_t *labels, uint8_t *possible,
-                                             dcrf_verification *verification, dcrf_error *error);
+                                             size_t count, dcrf_verification *verification,
+                                             dcrf_error *error);
 
 #ifdef __cplusplus
 }

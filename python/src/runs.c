@@ -145,15 +145,16 @@ PyObject *dcrf_py_verify(PyObject *object, PyObject *arguments) {
     }
     const size_t n = dcrf_model_variables(self->model);
     const uint16_t *labels = NULL;
-    uint8_t *possible = dcrf_py_contiguous(possible_array, "the possible labels", 'B',
-                                           n * dcrf_model_labels(self->model), 1, &buffer[0]);
+    const size_t cells = n * dcrf_model_labels(self->model);
+    uint8_t *possible =
+        dcrf_py_contiguous(possible_array, "the possible labels", 'B', cells, 1, &buffer[0]);
     if (possible && array != Py_None)
         labels = dcrf_py_contiguous(array, "the labelling", 'H', n, 0, &buffer[1]);
     const int is_good = !PyErr_Occurred();
     if (is_good) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_verify_certificate(bytes.buf, (size_t)bytes.len, self->model, self->workspace,
-                                    labels, possible, &found, &error);
+                                    labels, possible, cells, &found, &error);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&buffer[0]);

@@ -473,11 +473,14 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
 
 dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
                                     dcrf_workspace *workspace, const uint16_t *labels,
-                                    uint8_t *possible, dcrf_verification *verification,
-                                    dcrf_error *error) {
+                                    uint8_t *possible, size_t count,
+                                    dcrf_verification *verification, dcrf_error *error) {
     if (!bytes || !model || !workspace || !verification)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "checking a certificate needs its bytes, a model and a workspace");
+    if (possible)
+        TRY(dcrf_check_rows(possible, count, model->variables, model->labels, model->labels,
+                            "the possible labels", error));
     DCRF_ENTER(workspace, error);
     if (!dcrf_workspace_source(workspace))
         return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);

@@ -264,7 +264,7 @@ static void certificates_are_checked_on_the_cpu(void **state) {
         assert_int_equal(dcrf_proof_new(&proof, solver, &limits, &error), DCRF_OK);
         const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
         assert_non_null(bytes);
-        if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, &found,
+        if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, 0, &found,
                                     &error) < 0)
             fail_msg("toy %zu: %s", (size_t)seed, error.message);
         unsetenv("FAKE_FAILURE");

@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     damage(bytes, m->size, data + 1, size - 1);
     seal(bytes, m->size);
     const dcrf_status status = dcrf_verify_certificate(
-        bytes, m->size, m->toy.model, m->toy.workspace, m->best, NULL, &found, &error);
+        bytes, m->size, m->toy.model, m->toy.workspace, m->best, NULL, 0, &found, &error);
     fuzz_check(status == DCRF_OK || error.message[0] != 0);
     fuzz_check(status == DCRF_OK || size >= 5); /* undamaged certificates are accepted */
     if (status == DCRF_OK) {

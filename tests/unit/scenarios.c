@@ -166,7 +166,8 @@ static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_work
         dcrf_verification found;
         size_t size;
         const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
-        status = dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, &found, error);
+        status =
+            dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, 0, &found, error);
     }
     return status;
 }

@@ -65,8 +65,9 @@ static void certificates_hold(void **state) {
         dcrf_proof_labels(proof, labels, 10, NULL);
         const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
         assert_non_null(bytes);
-        const dcrf_status status = dcrf_verify_certificate(bytes, size, toy.model, toy.workspace,
-                                                           labels, possible, &found, &error);
+        const dcrf_status status =
+            dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, labels, possible,
+                                    sizeof possible, &found, &error);
         if (status < 0)
             fail_msg("toy %zu: %s", (size_t)seed, error.message);
         const double scale = 1 + fabs(info.energy.total);
@@ -88,7 +89,7 @@ static void certificates_hold(void **state) {
             for (size_t a = 0; a < toy.variables; a++) /* unique, barring ties */
                 assert_true(possible[a * toy.labels + best[a]]);
             assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, best,
-                                                     NULL, &found, NULL),
+                                                     NULL, 0, &found, NULL),
                              DCRF_OK);
             assert_int_equal(found.wrong, 0);
             /* Rounded up, including what the operator leaves out. */
@@ -103,7 +104,7 @@ static void certificates_hold(void **state) {
                 a++;
             labels[a] = (uint16_t)((labels[a] + 1) % toy.labels);
             assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, labels,
-                                                     NULL, &found, NULL),
+                                                     NULL, 0, &found, NULL),
                              DCRF_OK);
             assert_int_equal(found.wrong, !possible[a * toy.labels + labels[a]]);
             if (kind == DCRF_OPERATOR_EXACT) {
@@ -160,7 +161,7 @@ static dcrf_status check_content(const struct example *example, dcrf_error *erro
     dcrf_verification found;
     assert_int_equal(dcrf_certificate_encode(&example->content, &bytes, &size, NULL), DCRF_OK);
     const dcrf_status status = dcrf_verify_certificate(
-        bytes, size, example->toy.model, example->toy.workspace, NULL, NULL, &found, error);
+        bytes, size, example->toy.model, example->toy.workspace, NULL, NULL, 0, &found, error);
     dcrf_release(bytes);
     return status;
 }
@@ -234,7 +235,7 @@ static void claims_are_what_is_proven(void **state) {
         const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
         dcrf_proof_get_info(example.proof, &info);
         assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL,
-                                                 possible, &found, NULL),
+                                                 possible, sizeof possible, &found, NULL),
                          DCRF_OK);
         if (memcmp(possible, dcrf_proof_possible(example.proof), sizeof possible) != 0) {
             more++;
@@ -299,7 +300,7 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
         dcrf_sha256_add(&hash, bytes, size - DCRF_SHA256_BYTES);
         dcrf_sha256_end(&hash, bytes + size - DCRF_SHA256_BYTES);
         assert_true(dcrf_verify_certificate(bytes, size, example.toy.model, example.toy.workspace,
-                                            NULL, NULL, &found, &error) < 0);
+                                            NULL, NULL, 0, &found, &error) < 0);
         dcrf_release(bytes);
     }
     free_example(&example);
@@ -325,8 +326,8 @@ static dcrf_status check_against(const struct example *example, const struct toy
     size_t size;
     dcrf_verification found;
     const uint8_t *bytes = dcrf_proof_certificate(example->proof, &size);
-    return dcrf_verify_certificate(bytes, size, other->model, other->workspace, NULL, NULL, &found,
-                                   error);
+    return dcrf_verify_certificate(bytes, size, other->model, other->workspace, NULL, NULL, 0,
+                                   &found, error);
 }
 
 static void other_problems_are_refused(void **state) {
@@ -372,15 +373,15 @@ static void changed_bytes_are_refused(void **state) {
         memcpy(changed, bytes, size);
         changed[k] ^= (uint8_t)(1u << k % 8);
         assert_true(dcrf_verify_certificate(changed, size, example.toy.model, example.toy.workspace,
-                                            NULL, NULL, &found, &error) < 0);
+                                            NULL, NULL, 0, &found, &error) < 0);
         assert_true(dcrf_verify_certificate(bytes, k, example.toy.model, example.toy.workspace,
-                                            NULL, NULL, &found, &error) < 0);
+                                            NULL, NULL, 0, &found, &error) < 0);
     }
     memcpy(changed, bytes, size);
     changed[size - 1] ^= 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "checksum", error,
                  dcrf_verify_certificate(changed, size, example.toy.model, example.toy.workspace,
-                                         NULL, NULL, &found, &error));
+                                         NULL, NULL, 0, &found, &error));
     free(changed);
     free_example(&example);
 }
@@ -405,8 +406,8 @@ static void scales_do_not_matter(void **state) {
                     DCRF_OK);
             dcrf_proof *proof = prove(&toy, toy.plan);
             const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
-            if (dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL, NULL, &found,
-                                        &error) < 0)
+            if (dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL, NULL, 0,
+                                        &found, &error) < 0)
                 fail_msg("scale 1e%d, toy %zu: %s", exponent, (size_t)seed, error.message);
             dcrf_proof_free(&proof);
             free_toy(&toy);
@@ -436,8 +437,8 @@ static void matrices_are_fixed(void **state) {
     content.identity.kernels[1].matrix[5] ^= 1;
     assert_int_equal(dcrf_certificate_encode(&content, &again, &count, NULL), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "lattice", error,
-                 dcrf_verify_certificate(again, count, toy.model, toy.workspace, NULL, NULL, &found,
-                                         &error));
+                 dcrf_verify_certificate(again, count, toy.model, toy.workspace, NULL, NULL, 0,
+                                         &found, &error));
     dcrf_release(again);
     dcrf_certificate_clear(&content);
     dcrf_proof_free(&proof);

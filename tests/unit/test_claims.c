@@ -46,7 +46,7 @@ static dcrf_status check_claim(const struct claim *claim, dcrf_verification *fou
     size_t size;
     assert_int_equal(dcrf_certificate_encode(&claim->content, &bytes, &size, NULL), DCRF_OK);
     const dcrf_status status = dcrf_verify_certificate(bytes, size, claim->model, claim->workspace,
-                                                       NULL, NULL, found, error);
+                                                       NULL, NULL, 0, found, error);
     dcrf_release(bytes);
     return status;
 }

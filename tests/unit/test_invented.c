@@ -103,7 +103,7 @@ static dcrf_status check(struct invention *made, const struct toy *toy, const do
     made->content.lower_bound = bound ? *bound : -1e6;
     assert_int_equal(dcrf_certificate_encode(&made->content, &bytes, &size, NULL), DCRF_OK);
     const dcrf_status status = dcrf_verify_certificate(bytes, size, toy->model, toy->workspace,
-                                                       NULL, possible, &found, &error);
+                                                       NULL, possible, CELLS, &found, &error);
     dcrf_release(bytes);
     return status;
 }

@@ -42,7 +42,8 @@ static struct certificate certify(const struct metric_toy *toy) {
 static dcrf_status verify(const struct metric_toy *toy, const struct certificate *certificate,
                           uint8_t *possible, dcrf_verification *found) {
     return dcrf_verify_certificate(certificate->bytes, certificate->size, toy->model,
-                                   toy->workspace, NULL, possible, found, NULL);
+                                   toy->workspace, NULL, possible,
+                                   METRIC_TOY_VARIABLES * METRIC_TOY_LABELS, found, NULL);
 }
 
 /* What was accepted is true. */

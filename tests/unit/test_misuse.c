@@ -251,6 +251,7 @@ static void null_for_a_certificate(void **state) {
     dcrf_certify_info found;
     dcrf_verification checked;
     const uint8_t byte = 0;
+    uint8_t possible[PIXELS * LABELS] = {9};
     make(&s);
     dcrf_certify_settings_defaults(&settings);
     assert_null_is_refused(dcrf_certify(NULL, s.workspace, s.labels, &settings, &found, &error));
@@ -259,13 +260,18 @@ static void null_for_a_certificate(void **state) {
     assert_null_is_refused(dcrf_certify(s.plan, s.workspace, s.labels, NULL, &found, &error));
     assert_null_is_refused(dcrf_certify(s.plan, s.workspace, s.labels, &settings, NULL, &error));
     assert_null_is_refused(
-        dcrf_verify_certificate(NULL, 1, s.model, s.workspace, NULL, NULL, &checked, &error));
+        dcrf_verify_certificate(NULL, 1, s.model, s.workspace, NULL, NULL, 0, &checked, &error));
     assert_null_is_refused(
-        dcrf_verify_certificate(&byte, 1, NULL, s.workspace, NULL, NULL, &checked, &error));
+        dcrf_verify_certificate(&byte, 1, NULL, s.workspace, NULL, NULL, 0, &checked, &error));
     assert_null_is_refused(
-        dcrf_verify_certificate(&byte, 1, s.model, NULL, NULL, NULL, &checked, &error));
+        dcrf_verify_certificate(&byte, 1, s.model, NULL, NULL, NULL, 0, &checked, &error));
     assert_null_is_refused(
-        dcrf_verify_certificate(&byte, 1, s.model, s.workspace, NULL, NULL, NULL, &error));
+        dcrf_verify_certificate(&byte, 1, s.model, s.workspace, NULL, NULL, 0, NULL, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the possible labels: the array holds 23 elements, 24 are needed",
+                 error,
+                 dcrf_verify_certificate(&byte, 1, s.model, s.workspace, NULL, possible,
+                                         sizeof possible - 1, &checked, &error));
+    assert_int_equal(possible[0], 9);
     destroy(&s);
 }
 
@@ -329,7 +335,7 @@ static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
         return dcrf_certify(s->plan, s->workspace, s->labels, &settings, &certificate, error);
     case 4:
         return dcrf_verify_certificate((const uint8_t *)"", 0, s->model, s->workspace, NULL, NULL,
-                                       &verification, error);
+                                       0, &verification, error);
     case 5:
         return dcrf_operator_row_sums(planned, s->workspace, block, error);
     case 6:

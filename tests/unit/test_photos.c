@@ -62,7 +62,7 @@ static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, cons
     dcrf_solver_labels(solver, labels, dcrf_model_variables(model), NULL);
     assert_non_null(bytes);
     assert_int_equal(
-        dcrf_verify_certificate(bytes, size, model, workspace, labels, NULL, &found, NULL),
+        dcrf_verify_certificate(bytes, size, model, workspace, labels, NULL, 0, &found, NULL),
         DCRF_OK);
     print_message("verified: energy %.6f (%.6f), bound %.6f (%.6f), %zu of %zu pixels proven\n",
                   found.labels_energy, info->energy.total, found.lower_bound, info->lower_bound,
