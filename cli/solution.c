@@ -217,7 +217,7 @@ static bool find_changes(const built_model *built, solution *found, cli_problem 
     dcrf_error error;
     dcrf_label_by_unary(built->model, found->unary_labels, found->pixels, NULL);
     return dcrf_changes_of(built->model, found->labels, &built->strength.measured, found->before,
-                           found->after, &found->changes, &error) >= 0 ||
+                           found->after, found->label_count, &found->changes, &error) >= 0 ||
            library_problem(problem, "changes", &error);
 }
 

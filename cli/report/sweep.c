@@ -27,7 +27,7 @@ static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_p
         dcrf_solver_labels(solver, point->labels, dcrf_model_variables(built->model), NULL);
     dcrf_solver_free(&solver);
     if (!done || dcrf_changes_of(built->model, point->labels, &built->strength.measured, NULL, NULL,
-                                 &point->changes, error) < 0)
+                                 0, &point->changes, error) < 0)
         return false;
     point->changed_share =
         (double)point->changes.changed / (double)dcrf_model_variables(built->model);

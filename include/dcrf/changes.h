@@ -41,11 +41,12 @@ typedef struct dcrf_changes {
 } dcrf_changes;
 
 /* Compare a labelling with the unary minimum. `before` and `after` receive the number of variables
- * per label; each has one entry per label, or is NULL. If `measured` is NULL, the strength is not
- * checked. */
+ * per label; each holds `count` entries, or is NULL. Fewer entries than labels are an error, and
+ * nothing is written. If `measured` is NULL, the strength is not checked. */
 DCRF_API dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
                                      const dcrf_measured_strength *measured, size_t *before,
-                                     size_t *after, dcrf_changes *changes, dcrf_error *error);
+                                     size_t *after, size_t count, dcrf_changes *changes,
+                                     dcrf_error *error);
 
 /* The same from counts, for labellings that are not in memory. `before` and `after` have one entry
  * per label of the model and count `variables` variables, of which `changed` changed their

@@ -53,9 +53,11 @@ static void judge(const dcrf_model *model, size_t variables, const size_t *befor
 
 dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
                             const dcrf_measured_strength *measured, size_t *before, size_t *after,
-                            dcrf_changes *changes, dcrf_error *error) {
+                            size_t count, dcrf_changes *changes, dcrf_error *error) {
     if (!model || !labels || !changes)
         return dcrf_fail_null(error, "the model, the labelling or the place for its changes");
+    if (before || after)
+        TRY(dcrf_check_room(before ? before : after, count, model->labels, "the counts", error));
     DCRF_SCOPED size_t *was = dcrf_allocate_zero(model->labels, 2 * sizeof *was);
     DCRF_SCOPED uint16_t *unary_labels = dcrf_allocate(model->variables, sizeof *unary_labels);
     if (!was || !unary_labels)
