@@ -318,9 +318,8 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
         return false;
     }
     const bool done =
-        dcrf_solver_marginals(solver, marginals, variables * stride, stride, error) >= 0;
-    if (done)
-        dcrf_label_by_marginals(marginals, variables, count, stride, labels);
+        dcrf_solver_marginals(solver, marginals, variables * stride, stride, error) >= 0 &&
+        dcrf_label_by_marginals(marginals, variables, count, stride, labels, variables, error) >= 0;
     free(marginals);
     return done;
 }

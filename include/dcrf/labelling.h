@@ -10,14 +10,18 @@
 extern "C" {
 #endif
 
-/* Give every variable its label of lowest unary energy, the first if several tie. */
+/* `labels` holds `count` elements in the next two calls. Fewer than variables are an error, and
+ * nothing is written.
+ *
+ * Give every variable its label of lowest unary energy, the first if several tie. */
 DCRF_API dcrf_status dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels, size_t count,
                                          dcrf_error *error);
 
 /* Give every variable the label of its largest marginal, the first if several tie. `marginals` has
  * `variables` rows of `label_count` floats, with `stride` floats from one row to the next. */
-DCRF_API void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
-                                      size_t stride, uint16_t *labels);
+DCRF_API dcrf_status dcrf_label_by_marginals(const float *marginals, size_t variables,
+                                             size_t label_count, size_t stride, uint16_t *labels,
+                                             size_t count, dcrf_error *error);
 
 /* The best labelling with one label everywhere, and its energy as given by dcrf_energy_at_most. */
 DCRF_API dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,

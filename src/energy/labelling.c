@@ -66,18 +66,23 @@ double dcrf_unary_floor(const dcrf_model *model) {
     return model ? dcrf_unary_minimum(model, NULL, NULL).sum : 0;
 }
 
-void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
-                             size_t stride, uint16_t *labels) {
-    if (!marginals || !labels)
-        return;
-    for (size_t a = 0; a < variables; a++) {
-        const float *row = marginals + a * stride;
-        size_t best = 0;
-        for (size_t i = 1; i < label_count; i++)
-            if (row[i] > row[best])
-                best = i;
-        labels[a] = (uint16_t)best;
-    }
+uint16_t dcrf_largest_of(const float *row, size_t count) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (row[i] > row[best])
+            best = i;
+    return (uint16_t)best;
+}
+
+dcrf_status dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
+                                    size_t stride, uint16_t *labels, size_t count,
+                                    dcrf_error *error) {
+    if (!marginals)
+        return dcrf_fail_null(error, "the block of marginals");
+    TRY(dcrf_check_room(labels, count, variables, "the labels", error));
+    for (size_t a = 0; a < variables; a++)
+        labels[a] = dcrf_largest_of(marginals + a * stride, label_count);
+    return DCRF_OK;
 }
 
 double dcrf_relative_gap(double energy, double lower_bound, double unary_floor) {
@@ -184,10 +189,11 @@ static void label_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct rounding *rounding = context;
     const struct dcrf_marginals *marginals = rounding->marginals;
-    dcrf_label_by_marginals(marginals->values + begin * marginals->stride, end - begin,
-                            marginals->labels, marginals->stride, rounding->labels + begin);
-    for (size_t a = begin; a < end && marginals->label_of; a++)
-        rounding->labels[a] = marginals->label_of[rounding->labels[a]];
+    for (size_t a = begin; a < end; a++) {
+        const uint16_t best =
+            dcrf_largest_of(marginals->values + a * marginals->stride, marginals->labels);
+        rounding->labels[a] = marginals->label_of ? marginals->label_of[best] : best;
+    }
 }
 
 void dcrf_labels_of_marginals(const struct dcrf_marginals *marginals, dcrf_pool *pool,

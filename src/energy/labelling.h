@@ -23,7 +23,10 @@ struct dcrf_marginals {
     const uint16_t *label_of; /* the label of each column, ascending; NULL: column i is label i */
 };
 
-/* The label of the largest entry of every row, the first among equals. */
+/* The place of the largest entry of a row, the first among equals. */
+uint16_t dcrf_largest_of(const float *row, size_t count);
+
+/* The label of the largest entry of every row. */
 void dcrf_labels_of_marginals(const struct dcrf_marginals *marginals, dcrf_pool *pool,
                               uint16_t *labels);
 

@@ -2,7 +2,6 @@
 
 #include "core/owned.h"
 
-#include <dcrf/labelling.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,8 +106,7 @@ static void round_threshold(void *context, size_t begin, size_t end, size_t work
         if (k < thresholds->count)
             rounding->labels[a] = thresholds->label[k];
         else
-            dcrf_label_by_marginals(row, 1, marginals->labels, marginals->stride,
-                                    rounding->labels + a);
+            rounding->labels[a] = dcrf_largest_of(row, marginals->labels);
         if (marginals->label_of)
             rounding->labels[a] = marginals->label_of[rounding->labels[a]];
     }

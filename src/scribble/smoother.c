@@ -1,9 +1,8 @@
 #include "scribble/smoother.h"
 
 #include "core/error.h"
+#include "energy/labelling.h"
 #include "energy/update.h"
-
-#include <dcrf/labelling.h>
 
 dcrf_status dcrf_smoother_init(struct dcrf_smoother *smoother, const dcrf_grid *grid, size_t labels,
                                const dcrf_kernel *kernels, size_t kernel_count,
@@ -46,8 +45,5 @@ dcrf_status dcrf_smoother_run(const struct dcrf_smoother *smoother, size_t itera
 }
 
 size_t dcrf_smoother_likeliest(const struct dcrf_smoother *smoother, size_t variable) {
-    uint16_t best;
-    dcrf_label_by_marginals(smoother->q + variable * smoother->stride, 1, smoother->labels,
-                            smoother->stride, &best);
-    return best;
+    return dcrf_largest_of(smoother->q + variable * smoother->stride, smoother->labels);
 }
