@@ -113,6 +113,7 @@ typedef struct dcrf_tile_result {
     unsigned char reserved[64];
 } dcrf_tile_result;
 
+/* Begin with zeros: `reserved` must be zero. */
 typedef struct dcrf_tile_callbacks {
     /* Create the model of a window; dcrf_tiles_solve frees it. */
     dcrf_status (*model)(void *user, const dcrf_tile *tile, dcrf_model **model, dcrf_error *error);

@@ -36,6 +36,7 @@ static dcrf_status check_result(const dcrf_output *output, size_t channels, bool
 static dcrf_status check_arrays(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
     const size_t labels = arrays->unary.channels;
     const dcrf_type type = arrays->labels.type;
+    TRY(dcrf_check_reserved(arrays->reserved, sizeof arrays->reserved, "the arrays", error));
     dcrf_status status = dcrf_grid_check(&arrays->grid, variables, error);
     if (status == DCRF_OK)
         status = dcrf_view_check(&arrays->unary, "the unary", error);

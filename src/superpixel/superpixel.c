@@ -44,6 +44,7 @@ static dcrf_status check_range(const char *name, double value, double least, dou
 static dcrf_status check_settings(const dcrf_superpixel_settings *s, const dcrf_grid *grid,
                                   dcrf_error *error) {
     const double most_distance = 1000; /* more than between any two colours */
+    TRY(dcrf_check_reserved(s->reserved, sizeof s->reserved, "the settings of superpixels", error));
     switch (s->method) {
     case DCRF_SUPERPIXEL_MEAN_SHIFT:
         if (grid->axes > 2)

@@ -272,6 +272,8 @@ dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callback
         return dcrf_fail_null(error, "the tiling or a callback of the tiles");
     if (!workspace || !settings || !info)
         return dcrf_fail_null(error, "the workspace, the settings or the place for what is said");
+    TRY(dcrf_check_reserved(callbacks->reserved, sizeof callbacks->reserved,
+                            "the callbacks of the tiles", error));
     DCRF_ENTER(workspace, error);
     struct run run = {.tiling = tiling,
                       .callbacks = callbacks,

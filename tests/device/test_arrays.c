@@ -417,6 +417,7 @@ static void wrong_calls_are_told(void **state) {
         change;                                                                                    \
         assert_fails(status, message, error, dcrf_mean_field_arrays(workspace, &arrays, &error));  \
     } while (0)
+        WRONG(arrays.reserved[63] = 1, DCRF_ERROR_ARGUMENT, "reserved bytes of the arrays");
         WRONG(arrays.unary.data = NULL, DCRF_ERROR_ARGUMENT, "the unary: no data");
         WRONG(arrays.unary.channels = 0, DCRF_ERROR_SIZE, "the unary has no channels");
         WRONG(arrays.unary.channels = DCRF_MAX_LABELS + 1, DCRF_ERROR_ARGUMENT, "labels");

@@ -314,6 +314,9 @@ static void bad_input_is_refused_and_changes_nothing(void **state) {
     REFUSED(DCRF_ERROR_ARGUMENT, "at least one iteration", &grid, &view, &s);
     s.method = (dcrf_superpixel_method)2;
     REFUSED(DCRF_ERROR_ARGUMENT, "2 is not a method", &grid, &view, &s);
+    s = settings_of(DCRF_SUPERPIXEL_SLIC, 0);
+    s.reserved[63] = 1;
+    REFUSED(DCRF_ERROR_ARGUMENT, "reserved bytes of the settings of superpixels", &grid, &view, &s);
     room--;
     REFUSED(DCRF_ERROR_SIZE, "the regions: the array holds 5 elements, 6 are needed", &grid, &view,
             NULL);

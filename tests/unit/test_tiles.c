@@ -531,6 +531,13 @@ static void test_errors_of_callbacks_come_back(void **state) {
     s.fail_at = 0;
     assert_true(dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
                                  &info, &error) < 0);
+    settings.gap = 0;
+    callbacks.reserved[63] = 1;
+    assert_fails(DCRF_ERROR_ARGUMENT, "reserved bytes of the callbacks", error,
+                 dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                  &info, &error));
+    assert_int_equal(info.tiles, 77);
+    callbacks.reserved[63] = 0;
     callbacks.result = NULL;
     assert_fails(DCRF_ERROR_ARGUMENT, "callback", error,
                  dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
