@@ -171,6 +171,15 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
     return DCRF_OK;
 }
 
+bool dcrf_plan_is_reproducible(const dcrf_plan *plan) {
+    bool is_reproducible = true;
+    for (size_t m = 0; m < plan->kernel_count; m++) {
+        const dcrf_operator *op = plan->kernels[m].op;
+        is_reproducible &= !op->device || op->methods->kind == DCRF_OPERATOR_EXACT;
+    }
+    return is_reproducible;
+}
+
 /* ---- sums over kernels ---------------------------------------------------------------------- */
 
 bool dcrf_plan_collect(const dcrf_plan *plan, const dcrf_workspace *workspace,

@@ -28,6 +28,10 @@ dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error);
 /* Fails if the model's kernels have changed since the plan was made. */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
+/* Has every machine the same matrices, to the last digit of a double? The exact ones are given by
+ * their formula, and lattices are those that the CPU builds; a device's differ by rounding. */
+bool dcrf_plan_is_reproducible(const dcrf_plan *plan);
+
 /* Kernels whose operators all come from the workspace's source: evaluated in one call. */
 #define DCRF_MOST_TOGETHER 16
 struct dcrf_together {

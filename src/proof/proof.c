@@ -76,9 +76,7 @@ static bool count_possible(const struct dcrf_knowledge *known, dcrf_proof_info *
     info->variables = known->model->variables;
     for (size_t a = 0; a < info->variables; a++) {
         const uint8_t *possible = known->possible + a * labels;
-        size_t count = 0;
-        for (size_t i = 0; i < labels; i++)
-            count += possible[i];
+        const size_t count = dcrf_count_possible(possible, labels);
         info->proven += count == 1;
         info->possible += count;
         is_only_one &= count == 1 && possible[known->labels[a]];
@@ -114,16 +112,12 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     return DCRF_OK;
 }
 
-/* Certificates about fast operators are checked against the matrices built on the CPU, to the last
- * digits of a double. Those built on a device differ by rounding, so the certificate is then made
- * with CPU operators. Exact operators are defined by their formula on any device. */
+/* A certificate is checked against matrices to the last digits of a double. Where other machines do
+ * not have the plan's, it is made with matrices built on the CPU. */
 static dcrf_status choose_plan(dcrf_proof *proof, const dcrf_solver *solver, bool is_certificate,
                                dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
-    bool is_elsewhere = false;
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        is_elsewhere |= plan->kernels[m].op->device != NULL;
-    if (!is_certificate || !is_elsewhere || is_exact(plan))
+    if (!is_certificate || dcrf_plan_is_reproducible(plan))
         return DCRF_OK;
     const size_t threads = dcrf_workspace_threads(solver->problem.workspace);
     TRY(dcrf_workspace_new(&proof->own_workspace, threads, error));
@@ -256,10 +250,7 @@ dcrf_status dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts, size_t 
     const dcrf_status status =
         dcrf_check_room(counts, count, proof->info.variables, "the counts", error);
     const size_t labels = proof->labels; /* the model may have been freed */
-    for (size_t a = 0; status == DCRF_OK && a < proof->info.variables; a++) {
-        counts[a] = 0;
-        for (size_t i = 0; i < labels; i++)
-            counts[a] = (uint16_t)(counts[a] + proof->known.possible[a * labels + i]);
-    }
+    for (size_t a = 0; status == DCRF_OK && a < proof->info.variables; a++)
+        counts[a] = (uint16_t)dcrf_count_possible(proof->known.possible + a * labels, labels);
     return status;
 }
