@@ -95,6 +95,10 @@ static inline float dcrf_pair_slope(const struct dcrf_pair_shape *shape) {
     return fminf(1, (float)(1 / (shape->epsilon * (double)(shape->bins - 1))));
 }
 
+/* A label is dead while none of its entries exceeds this fraction of epsilon: its alpha would be
+ * small anyway. */
+#define DCRF_DEAD_SHARE 0.0625
+
 /* The nodes and the table (bins x bins) of a shape for the ordered filter; if epsilon is 0, the
  * bins - 1 thresholds between the nodes, and no table. */
 static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, float *nodes,

@@ -46,9 +46,6 @@
 #define STALLED 0.1
 /* Points are computed in double if the error bound in float exceeds this fraction of the gap. */
 #define IMPRECISE 0.5
-/* A label is dead while none of its entries exceeds this fraction of epsilon: its alpha would be
- * small anyway. */
-#define DEAD 0.0625
 
 /* ---- widths --------------------------------------------------------------------------------- */
 
@@ -135,8 +132,8 @@ static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *
                               dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     float *z;
-    dcrf_status status = lp->methods->find_point(lp->blocks, shape, DEAD * huber->epsilon,
-                                                 &lp->problem->stop->interrupt, error);
+    dcrf_status status = lp->methods->find_point(
+        lp->blocks, shape, DCRF_DEAD_SHARE * huber->epsilon, &lp->problem->stop->interrupt, error);
     if (status != DCRF_OK)
         return status;
     huber->current.roundings.pairwise = dcrf_pair_roundings(&lp->space, shape);

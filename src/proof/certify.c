@@ -5,6 +5,7 @@
 #include "core/timer.h"
 #include "energy/sums.h"
 #include "lp/lp.h"
+#include "proof/knowledge.h"
 #include "solver/solver.h"
 
 #include <dcrf/certify.h>
@@ -107,11 +108,9 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
                                                : status;
     const uint8_t *possible = dcrf_proof_possible(proof);
     for (size_t a = 0; a < solver->problem.model->variables; a++) {
-        size_t count = 0;
-        for (size_t i = 0; i < label_count; i++)
-            count += possible[a * label_count + i];
-        certificate->wrong += !possible[a * label_count + labels[a]];
-        certificate->right += count == 1 && possible[a * label_count + labels[a]];
+        const uint8_t *row = possible + a * label_count;
+        certificate->wrong += !row[labels[a]];
+        certificate->right += row[labels[a]] && dcrf_count_possible(row, label_count) == 1;
     }
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
     certificate->lower_bound = fmin(solver->info.lower_bound, certificate->best_energy);

@@ -10,9 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Labels whose entries are all below this fraction of epsilon have an alpha near zero; they are
- * left out, as in the LP. */
-#define DEAD 0.0625
 /* With s steps, rounding costs about 5e-4 (mean row sum / epsilon) / s of the bound (measured on
  * photographs, normalized and not): this many keep it to a few millionths of the energy. */
 #define STEPS_PER_SLOPE 256
@@ -55,7 +52,7 @@ static dcrf_status add_point(const struct dcrf_lp *lp, double epsilon, size_t bi
     if (!point->plane)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < model->labels; i++)
-        if (is_alive(model, y, i, DEAD * epsilon))
+        if (is_alive(model, y, i, DCRF_DEAD_SHARE * epsilon))
             point->plane[i] = (uint16_t)++point->plane_count;
     point->values = dcrf_own(&mixture->owned, point->plane_count, n * sizeof *point->values);
     if (!point->values)

@@ -54,6 +54,14 @@ struct dcrf_knowledge {
     struct dcrf_owned result, work; /* `labels` and `possible`; all other arrays but `parts` */
 };
 
+/* The number of labels that are possible in a row. */
+static inline size_t dcrf_count_possible(const uint8_t *row, size_t labels) {
+    size_t count = 0;
+    for (size_t i = 0; i < labels; i++)
+        count += row[i];
+    return count;
+}
+
 /* Start with every label possible. Deciding variables, and the sums below, require Potts; with
  * another distance common to all kernels, labels can be excluded but variables are never
  * decided. */

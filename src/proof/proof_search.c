@@ -66,12 +66,8 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
 static size_t count_single(const struct dcrf_knowledge *known) {
     const size_t labels = known->model->labels;
     size_t single = 0;
-    for (size_t a = 0; a < known->model->variables; a++) {
-        size_t count = 0;
-        for (size_t i = 0; i < labels; i++)
-            count += known->possible[a * labels + i];
-        single += count == 1;
-    }
+    for (size_t a = 0; a < known->model->variables; a++)
+        single += dcrf_count_possible(known->possible + a * labels, labels) == 1;
     return single;
 }
 

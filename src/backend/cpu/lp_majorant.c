@@ -14,7 +14,7 @@
  *
  *   y' = P( z - epsilon g / (D + S) + K (w - z) / (D + S) ),   w = y + beta (y - y_before).
  *
- * Labels of which y has next to nothing anywhere stay as the plain step left them: M is minimized
+ * Dead labels (DCRF_DEAD_SHARE) stay as the plain step left them: M is minimized
  * over the others, each row keeping its sum, and only these are filtered. */
 #include "backend/cpu/lp_blocks.h"
 #include "backend/simplex.h"
@@ -27,8 +27,6 @@
 #define GRAIN 1024
 /* Cliques per task. */
 #define CLIQUES 8
-/* A label moves if it has an entry above this fraction of epsilon. */
-#define STILL 0.0625
 
 struct majorant {
     const struct dcrf_lp_blocks *blocks;
@@ -134,7 +132,7 @@ dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric,
         blocks->inner = dcrf_allocate(space->variables, space->stride * sizeof *blocks->inner);
     if (!blocks->inner)
         return dcrf_fail_memory(error, "the LP relaxation");
-    dcrf_pair_find_live(&blocks->pairs, blocks->y, STILL * epsilon);
+    dcrf_pair_find_live(&blocks->pairs, blocks->y, DCRF_DEAD_SHARE * epsilon);
     decrease[0] = decrease[1] = 0;
     if (blocks->pairs.alive_count == 0)
         return DCRF_OK;
