@@ -219,7 +219,7 @@ static void forget(large_run *run) {
 }
 
 /* Open the inputs and sample them; on failure everything is freed. */
-static bool look(large_run *run, cli_problem *problem) {
+static bool open_and_sample(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
     if (!large_inputs_open(task->model, task->image_file, task->outputs->labels_file, &run->inputs,
                            problem))
@@ -235,10 +235,10 @@ static bool look(large_run *run, cli_problem *problem) {
 }
 
 /* Solve in tiles if the whole does not fit. Together. */
-static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *problem) {
+static bool open_and_solve(large_run *run, bool *was_solved, cli_problem *problem) {
     const large_task *task = run->task;
-    const bool has_looked = look(run, problem);
-    bool done = ranks_agree(has_looked, problem);
+    const bool is_open = open_and_sample(run, problem);
+    bool done = ranks_agree(is_open, problem);
     const cli_image *image = &run->inputs.image;
     *was_solved = task->limits->tile_px > 0 ||
                   (done && bytes_of_whole(task, (double)image_pixels(image), run->inputs.labels,
@@ -254,7 +254,7 @@ static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *proble
     outputs_discard(&run->files);
     free(run->found.before);
     free(run->found.after);
-    if (has_looked)
+    if (is_open)
         forget(run);
     return done;
 }
@@ -296,7 +296,7 @@ bool large_solve(const large_task *task, bool *was_solved, cli_problem *problem)
     if (run)
         *run = (large_run){.task = task, .problem = problem};
     const bool done = ranks_agree(run || out_of_memory(problem, "tiles"), problem) &&
-                      look_and_solve(run, was_solved, problem);
+                      open_and_solve(run, was_solved, problem);
     free(run);
     return done;
 }

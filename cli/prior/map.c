@@ -57,8 +57,9 @@ void prior_energies(const unary_options *options, const unary_facts *facts, cons
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static bool settle(const unary_options *options, const cli_image *image, dcrf_workspace *workspace,
-                   bool is_rounded, prior_map *map, unary_facts *facts, cli_problem *problem) {
+static bool interpret(const unary_options *options, const cli_image *image,
+                      dcrf_workspace *workspace, bool is_rounded, prior_map *map,
+                      unary_facts *facts, cli_problem *problem) {
     prior_traits traits = {.numbers = {.is_rounded = is_rounded}};
     prior_inspect(options, image, map->numbers, 0, image_pixels(image), &traits);
     return prior_resolve(options, image, &traits, &map->labels, facts, problem) &&
@@ -76,7 +77,7 @@ bool prior_map_read(const unary_options *options, const cli_image *image, dcrf_w
         return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
     const bool done =
         label_map_read_mask(options->prior_file, image, &map->numbers, &is_rounded, problem) &&
-        settle(options, image, workspace, is_rounded, map, facts, problem);
+        interpret(options, image, workspace, is_rounded, map, facts, problem);
     if (done)
         prior_keep_palette(options->prior_file, facts);
     else

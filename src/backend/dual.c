@@ -215,7 +215,7 @@ static inline void find_line(const struct line_context *c, size_t k, double *bas
  * the great majority, it is settled; for the others, only the slope at the far end is summed. */
 enum { SETTLED, FAR_END, LINE_SUMS };
 
-static void settle_variables(void *context, size_t begin, size_t end, double *sums) {
+static void split_variables(void *context, size_t begin, size_t end, double *sums) {
     const struct line_context *c = context;
     const size_t labels = c->space->labels, stride = c->space->stride;
     for (size_t a = begin; a < end; a++) {
@@ -278,7 +278,7 @@ double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     struct line_context line = {space, best, candidate, dcrf_dual_unary(space), 1};
     double low = 0, high = 1, sums[LINE_SUMS];
-    dcrf_parallel_sums(pool, n, settle_variables, &line, sums, LINE_SUMS);
+    dcrf_parallel_sums(pool, n, split_variables, &line, sums, LINE_SUMS);
     const double settled =
         sums[SETTLED] - dcrf_dual_error_slope(space, best->roundings, candidate->roundings);
     if (settled + sums[FAR_END] < 0)

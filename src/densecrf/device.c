@@ -141,9 +141,9 @@ static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kern
     return status;
 }
 
-static dcrf_status build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                               const dcrf_kernel *kernel, dcrf_densecrf_normalization normalization,
-                               dcrf_error *error) {
+static dcrf_status build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                   const dcrf_kernel *kernel,
+                                   dcrf_densecrf_normalization normalization, dcrf_error *error) {
     struct dcrf_features features;
     term->kernel = *kernel;
     term->normalization = normalization;
@@ -162,7 +162,7 @@ static dcrf_status build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_te
 static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
                          dcrf_workspace *workspace, const dcrf_kernel *kernel,
                          dcrf_densecrf_normalization normalization, dcrf_error *error) {
-    dcrf_status status = build_there(crf, term, kernel, normalization, error);
+    dcrf_status status = build_on_device(crf, term, kernel, normalization, error);
     if (status != DCRF_ERROR_UNSUPPORTED)
         return status;
     dcrf_release(term->channels);
@@ -258,16 +258,16 @@ static int tell(void *user, size_t updates) {
     return dcrf_densecrf_is_cancelled(user, updates);
 }
 
-static dcrf_status run_there(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                             const struct dcrf_densecrf_run *run, dcrf_error *error) {
+static dcrf_status run_on_device(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                 const struct dcrf_densecrf_run *run, dcrf_error *error) {
     (void)workspace;
     struct dcrf_densecrf_run told = *run;
-    const struct dcrf_backend_compat_run there = {.from = run->from,
-                                                  .updates = run->updates,
-                                                  .to = run->to,
-                                                  .after = run->progress ? tell : NULL,
-                                                  .user = &told};
-    return crf->device.backend->compat->run(crf->on_device, &there, error);
+    const struct dcrf_backend_compat_run sent = {.from = run->from,
+                                                 .updates = run->updates,
+                                                 .to = run->to,
+                                                 .after = run->progress ? tell : NULL,
+                                                 .user = &told};
+    return crf->device.backend->compat->run(crf->on_device, &sent, error);
 }
 
 static dcrf_status find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
@@ -280,6 +280,6 @@ static const struct dcrf_densecrf_methods device_methods = {.copy_planes = copy_
                                                             .take_unary = take_unary,
                                                             .build = build,
                                                             .set_kernels = set_kernels,
-                                                            .run = run_there,
+                                                            .run = run_on_device,
                                                             .divergence = find_divergence,
                                                             .leave = leave};

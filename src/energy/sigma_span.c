@@ -286,7 +286,7 @@ dcrf_status dcrf_sigma_span_positions(const struct dcrf_sigma_span *span, size_t
                                       const double *mean, float *scratch, double *by_log_sigma,
                                       double *h, dcrf_error *error) {
     const dcrf_model *model = span->plan->model;
-    const struct dcrf_plan_kernel *there = &span->plan->kernels[kernel];
+    const struct dcrf_plan_kernel *planned = &span->plan->kernels[kernel];
     dcrf_pool *pool = dcrf_workspace_pool(span->workspace);
     struct axis axis = {.span = span, .kernel = kernel};
     dcrf_parallel_for(pool, model->variables, DCRF_SIGMA_ROWS, own_rows, &axis);
@@ -300,8 +300,8 @@ dcrf_status dcrf_sigma_span_positions(const struct dcrf_sigma_span *span, size_t
             double mixed;
             dcrf_parallel_for(pool, model->variables, DCRF_SIGMA_ROWS, multiply_rows, &axis);
             const struct dcrf_pair_step step = {.q = span->in, .e = span->out, .factor = 1};
-            TRY(dcrf_pair_products(span->plan, span->workspace, kernel, there->op, there->diagonal,
-                                   &step, 1, scratch, &mixed, error));
+            TRY(dcrf_pair_products(span->plan, span->workspace, kernel, planned->op,
+                                   planned->diagonal, &step, 1, scratch, &mixed, error));
             by_log_sigma[axis.feature] -= 2 * model->kernels[kernel].weight * mixed;
         }
     }

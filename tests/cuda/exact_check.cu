@@ -509,20 +509,21 @@ static void check_tensor() {
                                          : (uniform() < 0.5 ? -1 : 1) * exp2(low * uniform())));
         for (float &x : c)
             x = kind < 3 ? 0x1p14f : (float)(uniform() * exp2(2 * low * uniform() + 2));
-        __half *a_there = to_device(a), *b_there = to_device(b);
-        float *c_there = to_device(c);
+        __half *a_on_device = to_device(a), *b_on_device = to_device(b);
+        float *c_on_device = to_device(c);
         unsigned long long *worst, bits;
         double error;
         need_cuda(cudaMalloc(&worst, sizeof *worst));
         need_cuda(cudaMemset(worst, 0, sizeof *worst));
-        measure_tensor<<<TENSOR_TRIALS, 32>>>(a_there, b_there, c_there, worst);
+        measure_tensor<<<TENSOR_TRIALS, 32>>>(a_on_device, b_on_device, c_on_device, worst);
         need_cuda(cudaMemcpy(&bits, worst, sizeof bits, cudaMemcpyDeviceToHost));
         memcpy(&error, &bits, sizeof error);
         const bool is_fine = error > 0 && error <= 40 * 0x1p-24;
         printf("tensor cores, products %s: error %.2f of 2^-24%s\n", names[kind], error * 0x1p24,
                is_fine || (kind < 3 && error == 0) ? "" : "   FAILED");
         failures += !(is_fine || (kind < 3 && error == 0));
-        for (void *memory : {(void *)a_there, (void *)b_there, (void *)c_there, (void *)worst})
+        for (void *memory :
+             {(void *)a_on_device, (void *)b_on_device, (void *)c_on_device, (void *)worst})
             cudaFree(memory);
     }
 }

@@ -100,7 +100,7 @@ struct layout {
     bool is_flipped;  /* the unary's rows in reverse order */
     size_t gap;       /* elements between the rows of an interleaved unary */
     dcrf_type labels; /* of the labels */
-    bool unary_there, image_there, marginals_there, labels_there;
+    bool unary_on_device, image_on_device, marginals_on_device, labels_on_device;
 };
 
 /* Rounded towards zero; halves of numbers from 2^-14 to 2^15. */
@@ -177,10 +177,10 @@ static dcrf_status run(dcrf_workspace *workspace, const struct layout *layout,
     arrays.grid = grid;
     arrays.unary = lay_out(layout, numbers_of(layout->kind), bytes, &unary_bytes);
     const ptrdiff_t offset = (const char *)arrays.unary.data - bytes;
-    struct place unary = put(workspace, layout->unary_there, bytes, unary_bytes);
-    struct place colours = put(workspace, layout->image_there, image, sizeof image);
-    struct place marginals = put(workspace, layout->marginals_there, nothing, sizeof nothing);
-    struct place labels = put(workspace, layout->labels_there, nothing, VARIABLES * 4);
+    struct place unary = put(workspace, layout->unary_on_device, bytes, unary_bytes);
+    struct place colours = put(workspace, layout->image_on_device, image, sizeof image);
+    struct place marginals = put(workspace, layout->marginals_on_device, nothing, sizeof nothing);
+    struct place labels = put(workspace, layout->labels_on_device, nothing, VARIABLES * 4);
     arrays.unary.data = (char *)unary.data + offset;
     arrays.unary_kind = layout->kind;
     fill_kernels(kernels, colours.data);
@@ -253,13 +253,13 @@ static void every_layout_gives_the_same(void **state) {
                                       .type = k / 3 % 2 ? DCRF_F64 : DCRF_F32,
                                       .is_planar = k / 6 % 2,
                                       .is_flipped = k / 12 % 2,
-                                      .unary_there = k / 24 % 2,
+                                      .unary_on_device = k / 24 % 2,
                                       .labels = label_types[k % 3]};
         struct results results;
         dcrf_error error;
         must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
         assert_expected(&results, expected);
-        if (layout.unary_there)
+        if (layout.unary_on_device)
             continue;
         must(run(cpu, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
         assert_expected(&results, expected);
@@ -272,10 +272,10 @@ static void every_place_gives_the_same(void **state) {
     dcrf_error error;
     for (unsigned k = 0; k < 16; k++) {
         struct layout layout = plain;
-        layout.unary_there = k & 1;
-        layout.image_there = k & 2;
-        layout.marginals_there = k & 4;
-        layout.labels_there = k & 8;
+        layout.unary_on_device = k & 1;
+        layout.image_on_device = k & 2;
+        layout.marginals_on_device = k & 4;
+        layout.labels_on_device = k & 8;
         must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
         assert_expected(&results, expected);
         must(run(device, &layout, DCRF_OPERATOR_FAST, k == 0 ? &first : &results, &error), &error);
@@ -299,7 +299,7 @@ static void halves_give_the_same(void **state) {
         layout.type = k % 2 ? DCRF_F16 : DCRF_BF16;
         layout.is_planar = k / 2 % 2;
         must(run(cpu, &layout, DCRF_OPERATOR_EXACT, &here, &error), &error);
-        layout.unary_there = k / 4;
+        layout.unary_on_device = k / 4;
         must(run(device, &layout, DCRF_OPERATOR_EXACT, &there, &error), &error);
         assert_expected(&there, here.marginals);
         double largest = 0;
@@ -320,7 +320,7 @@ static void gaps_are_stepped_over(void **state) {
     assert_expected(&results, expected);
     assert_fails(DCRF_ERROR_ARGUMENT, "the unary must be contiguous", error,
                  run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error));
-    layout.unary_there = true;
+    layout.unary_on_device = true;
     layout.is_flipped = true;
     must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
     assert_expected(&results, expected);
@@ -495,8 +495,8 @@ static void *work(void *argument) {
     bool is_done = true;
     for (size_t k = 0; k < RUNS && is_done; k++) {
         struct layout layout = plain;
-        layout.unary_there = k % 2;
-        layout.marginals_there = k % 3 == 0;
+        layout.unary_on_device = k % 2;
+        layout.marginals_on_device = k % 3 == 0;
         is_done = dcrf_workspace_new(&workspace, 1, &error) == DCRF_OK &&
                   dcrf_workspace_set_device(workspace, name, &error) == DCRF_OK &&
                   run(workspace, &layout, DCRF_OPERATOR_FAST, results, &error) == DCRF_OK;

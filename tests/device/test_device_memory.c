@@ -130,24 +130,24 @@ static void lattices_of_pictures_are_the_same(void **state) {
     for (size_t p = 0; p < PICTURES; p++)
         apply_here(features + p * PICTURE_VARIABLES * FEATURES, in + p * PICTURE_VARIABLES * STRIDE,
                    out + p * PICTURE_VARIABLES * STRIDE, diagonal + p * PICTURE_VARIABLES);
-    struct place features_there = put(device, true, features, sizeof features);
-    struct place in_there = put(device, true, in, sizeof in);
-    struct place out_there = put(device, true, found, sizeof found);
-    struct place diagonal_there = put(device, true, found_diagonal, sizeof found_diagonal);
+    struct place features_on_device = put(device, true, features, sizeof features);
+    struct place in_on_device = put(device, true, in, sizeof in);
+    struct place out_on_device = put(device, true, found, sizeof found);
+    struct place diagonal_on_device = put(device, true, found_diagonal, sizeof found_diagonal);
     for (int is_waiting = 0; is_waiting < 2; is_waiting++) {
         dcrf_operator *op;
-        must(dcrf_operator_new_on_device(&op, features_there.data, PICTURES * PICTURE_VARIABLES,
+        must(dcrf_operator_new_on_device(&op, features_on_device.data, PICTURES * PICTURE_VARIABLES,
                                          FEATURES, PICTURES, 1, is_waiting, device, &error),
              &error);
-        must(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in_there.data, out_there.data,
+        must(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in_on_device.data, out_on_device.data,
                                  CHANNELS, STRIDE, &error),
              &error);
-        must(dcrf_operator_diagonal(op, device, diagonal_there.data, &error), &error);
+        must(dcrf_operator_diagonal(op, device, diagonal_on_device.data, &error), &error);
         assert_fails(DCRF_ERROR_ARGUMENT, "both", error,
-                     dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, out_there.data, CHANNELS,
-                                         STRIDE, &error));
-        fetch(device, &out_there, found, sizeof found);
-        fetch(device, &diagonal_there, found_diagonal, sizeof found_diagonal);
+                     dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, out_on_device.data,
+                                         CHANNELS, STRIDE, &error));
+        fetch(device, &out_on_device, found, sizeof found);
+        fetch(device, &diagonal_on_device, found_diagonal, sizeof found_diagonal);
         dcrf_operator_free(&op);
         for (size_t k = 0; k < sizeof out / sizeof *out; k++)
             if (k % STRIDE < CHANNELS)
@@ -155,10 +155,10 @@ static void lattices_of_pictures_are_the_same(void **state) {
         for (size_t a = 0; a < sizeof diagonal / sizeof *diagonal; a++)
             assert_true(fabsf(found_diagonal[a] - diagonal[a]) <= 1e-6f);
     }
-    drop(&features_there);
-    drop(&in_there);
-    drop(&out_there);
-    drop(&diagonal_there);
+    drop(&features_on_device);
+    drop(&in_on_device);
+    drop(&out_on_device);
+    drop(&diagonal_on_device);
 }
 
 static void the_fake_is_asked_right(void **state) {

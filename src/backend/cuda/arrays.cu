@@ -38,7 +38,7 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
 /* Copies are contiguous, each aligned for any element type. */
 #define ALIGNED 256
 
-dcrf_status views_upload(struct views_there *there, const dcrf_view *views, size_t pictures,
+dcrf_status views_upload(struct views_on_device *uploaded, const dcrf_view *views, size_t pictures,
                          const dcrf_grid *grid, bool are_read, const char *what,
                          dcrf_error *error) {
     std::vector<dcrf_view> placed(views, views + pictures);
@@ -54,19 +54,19 @@ dcrf_status views_upload(struct views_there *there, const dcrf_view *views, size
         bytes += (view_span(&views[p], grid, &lowest) + ALIGNED - 1) / ALIGNED * ALIGNED;
     }
     if (bytes > 0)
-        TRY(there->copies.take(bytes, what, error));
+        TRY(uploaded->copies.take(bytes, what, error));
     for (size_t p = 0; p < pictures; p++) {
         ptrdiff_t lowest;
         if (offsets[p] == SIZE_MAX)
             continue;
         const size_t span = view_span(&views[p], grid, &lowest);
-        char *array = (char *)views[p].data + lowest, *copy = there->copies + offsets[p];
+        char *array = (char *)views[p].data + lowest, *copy = uploaded->copies + offsets[p];
         placed[p].data = copy - lowest;
-        there->arrays.push_back({array, copy, span});
+        uploaded->arrays.push_back({array, copy, span});
         if (are_read)
-            TRY(device_upload(there->device, copy, array, span, error));
+            TRY(device_upload(uploaded->device, copy, array, span, error));
     }
-    return there->views.copy(placed.data(), pictures, what, error);
+    return uploaded->views.copy(placed.data(), pictures, what, error);
 }
 
 /* ---- memory for results --------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ struct dcrf_backend_compat {
 
 /* struct dcrf_backend_places with arrays on the device. */
 struct places {
-    struct dcrf_backend_places there;
+    struct dcrf_backend_places given;
     size_t variables;
     uint32_t labels, stride; /* of rows */
     float largest;           /* numbers are clipped to it */
@@ -37,11 +37,11 @@ struct places {
 
 /* One thread per place; rows are written four floats at a time and padded with zeros. */
 static __global__ void places_to_rows(struct places p, float4 *rows, unsigned *wrong) {
-    const size_t place = this_thread(), lanes = p.there.lanes;
+    const size_t place = this_thread(), lanes = p.given.lanes;
     if (place >= p.variables)
         return;
-    const size_t variable = p.there.order ? p.there.order[place] : place;
-    const float *number = p.there.numbers + place / lanes * lanes * p.labels + place % lanes;
+    const size_t variable = p.given.order ? p.given.order[place] : place;
+    const float *number = p.given.numbers + place / lanes * lanes * p.labels + place % lanes;
     bool is_finite = true;
     for (uint32_t first = 0; first < p.stride; first += 4) {
         float four[4] = {0, 0, 0, 0};
@@ -99,12 +99,12 @@ static dcrf_status store(dcrf_backend_compat *compat, const float *rows, float l
                          dcrf_error *error) {
     dcrf_backend_device *device = compat->device;
     const size_t n = compat->variables, floats = n * compat->labels;
-    scratch<float> there(device);
-    TRY(there.take(floats, WHAT, error));
+    scratch<float> on_device(device);
+    TRY(on_device.take(floats, WHAT, error));
     rows_to_planes<<<blocks_for(n), THREADS, 0, device->stream>>>(
-        rows, n, (uint32_t)compat->labels, (uint32_t)compat->stride, least, there);
+        rows, n, (uint32_t)compat->labels, (uint32_t)compat->stride, least, on_device);
     TRY(check(cudaGetLastError(), WHAT, error));
-    return device_download(device, planes, there, floats * sizeof *planes, error);
+    return device_download(device, planes, on_device, floats * sizeof *planes, error);
 }
 
 static struct dcrf_backend_places planes_of(const dcrf_backend_compat *compat, const float *q) {

@@ -283,10 +283,10 @@ dcrf_status operators_disagreements(dcrf_operator *const *operators, const float
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error);
 /* The same for Potts and labels on the device; place_of is still a host array. */
-dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
-                                const uint16_t *labels, const uint16_t *place_of,
-                                size_t label_count, size_t place_count, double *sums,
-                                dcrf_error *error);
+dcrf_status disagreements_on_device(struct device_operator *const *operators, size_t count,
+                                    const uint16_t *labels, const uint16_t *place_of,
+                                    size_t label_count, size_t place_count, double *sums,
+                                    dcrf_error *error);
 /* K 1 as the first column of rows of DCRF_NARROW_LANES floats, on the device. operator_make_scales
  * then sets op->scales = diag(K 1)^-1/2. */
 dcrf_status operator_sum_rows(struct device_operator *op, scratch<float> &sums, dcrf_error *error);
@@ -328,16 +328,17 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
 
 /* Per-picture views for kernels: of the caller's arrays where they are on the device, else of
  * device copies. */
-struct views_there {
+struct views_on_device {
     dcrf_backend_device *device;
     scratch<dcrf_view> views; /* on the device, one per picture */
     scratch<char> copies;
     std::vector<struct download> arrays; /* host arrays and their copies */
-    explicit views_there(dcrf_backend_device *owner) : device(owner), views(owner), copies(owner) {
+    explicit views_on_device(dcrf_backend_device *owner)
+        : device(owner), views(owner), copies(owner) {
     }
 };
 /* Copies the contents of host arrays only if are_read. */
-dcrf_status views_upload(struct views_there *there, const dcrf_view *views, size_t pictures,
+dcrf_status views_upload(struct views_on_device *there, const dcrf_view *views, size_t pictures,
                          const dcrf_grid *grid, bool are_read, const char *what, dcrf_error *error);
 
 #ifdef __CUDACC__

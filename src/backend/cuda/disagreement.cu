@@ -173,10 +173,10 @@ static dcrf_status sum_in_float(struct device_operator *const *operators,
 /* C++ exceptions must not leave the library. */
 #define WITHOUT_MEMORY fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT)
 
-dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
-                                const uint16_t *labels, const uint16_t *place_of,
-                                size_t label_count, size_t place_count, double *sums,
-                                dcrf_error *error) {
+dcrf_status disagreements_on_device(struct device_operator *const *operators, size_t count,
+                                    const uint16_t *labels, const uint16_t *place_of,
+                                    size_t label_count, size_t place_count, double *sums,
+                                    dcrf_error *error) {
     const device_turn turn(operators[0]->device);
     try {
         return sum_in_float(operators, nullptr, count, labels, true, place_of, label_count,
@@ -192,10 +192,10 @@ dcrf_status operators_disagreements(dcrf_operator *const *operators, const float
                                     dcrf_error *error) {
     const device_turn turn(reinterpret_cast<struct device_operator *>(operators[0])->device);
     try {
-        std::vector<struct device_operator *> there;
+        std::vector<struct device_operator *> handles;
         for (size_t k = 0; k < count; k++)
-            there.push_back(reinterpret_cast<struct device_operator *>(operators[k]));
-        return sum_in_float(there.data(), distances, count, labels, false, place_of, label_count,
+            handles.push_back(reinterpret_cast<struct device_operator *>(operators[k]));
+        return sum_in_float(handles.data(), distances, count, labels, false, place_of, label_count,
                             place_count, sums, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;

@@ -316,7 +316,7 @@ static __global__ void estimate_rows(struct columns c, struct estimate e) {
         e.answer->estimate = sum[0];
 }
 
-static dcrf_status look(const dcrf_backend_flow *flow, dcrf_error *error) {
+static dcrf_status measure_potentials(const dcrf_backend_flow *flow, dcrf_error *error) {
     const struct columns c = columns_of(flow);
     cudaStream_t stream = flow->device->stream;
     clear_extremes<<<1, THREADS, 0, stream>>>(c.labels, flow->extremes);
@@ -389,7 +389,7 @@ static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations,
     TRY(device_enter(flow->device, error));
     for (size_t k = 0; k < iterations; k++)
         TRY(iterate_once(flow, error));
-    TRY(look(flow, error));
+    TRY(measure_potentials(flow, error));
     struct flow_answer answer = {};
     TRY(device_download(flow->device, &answer, flow->answer, sizeof answer, error));
     *residual = answer.residual;

@@ -252,7 +252,7 @@ static __global__ void square_scales(const float *scales, size_t variables, floa
         out[a] = scales ? scales[a] * scales[a] : 1;
 }
 
-static dcrf_status diagonal_there(struct device_operator *op, float *out, dcrf_error *error) {
+static dcrf_status diagonal_on_device(struct device_operator *op, float *out, dcrf_error *error) {
     square_scales<<<blocks_for(op->base.variables), THREADS, 0, op->device->stream>>>(
         op->scales, op->base.variables, out);
     return check(cudaGetLastError(), WHAT, error);
@@ -387,7 +387,7 @@ dcrf_status grid_new(struct device_operator **out, dcrf_backend_device *device,
     grid->op.apply_on_device = grid_apply;
     grid->op.ordered_on_device = filter_ordered;
     grid->op.apply_double_on_device = apply_double;
-    grid->op.diagonal_on_device = diagonal_there;
+    grid->op.diagonal_on_device = diagonal_on_device;
     grid->shape = features->grid;
     device_hold(device);
     dcrf_status status = DCRF_OK;

@@ -12,8 +12,8 @@ struct mean_field {
     bool has_logits;
     float *extra;                   /* what cliques add to the logits; NULL without cliques */
     struct dcrf_backend_update how; /* of the last update */
-    struct dcrf_backend_update *how_there; /* its device copy, which graphs read */
-    double *partial, *sums;                /* of each block, and of all blocks */
+    struct dcrf_backend_update *how_on_device; /* its device copy, which graphs read */
+    double *partial, *sums;                    /* of each block, and of all blocks */
     unsigned *blocks_done;
     size_t blocks;                     /* of the softmax */
     cudaGraphExec_t step, damped_step; /* NULL until there is one */

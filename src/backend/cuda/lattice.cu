@@ -284,7 +284,7 @@ static struct device_lattice *make_lattice(dcrf_backend_device *device, size_t v
     lattice->op.apply_on_device = lattice_apply;
     lattice->op.ordered_on_device = lattice_ordered;
     lattice->op.apply_double_on_device = lattice_apply_double;
-    lattice->op.diagonal_on_device = lattice_diagonal_there;
+    lattice->op.diagonal_on_device = lattice_diagonal_on_device;
     lattice->dimension = dimension;
     lattice->corners = dimension + 1;
     lattice->gain = is_compatible ? (float)(1 / (1 + ldexp(1, -(int)dimension))) : 0;

@@ -68,7 +68,7 @@ dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
                                          dcrf_densecrf_normalization normalization,
                                          dcrf_error *error);
 /* lattice_proof.cu: methods. */
-dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error);
+dcrf_status lattice_diagonal_on_device(struct device_operator *op, float *out, dcrf_error *error);
 dcrf_status lattice_diagonal(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                              dcrf_error *error);
 dcrf_status lattice_apply_double(struct device_operator *op, const double *in, double *out,

@@ -96,7 +96,7 @@ static __global__ void choose_coding(struct coding coding, size_t pictures, cons
     *out = coding;
 }
 
-dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
+dcrf_status coding_choose(struct coding **on_device, dcrf_backend_device *device, size_t dimension,
                           bool is_single, const float *rows, size_t points, size_t pictures,
                           dcrf_error *error) {
     scratch<int> extent(device);
@@ -109,18 +109,18 @@ dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, si
     coding.is_single = is_single;
     for (size_t i = 0; i < dimension; i++)
         coding.factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
-    TRY(device_array(device, there, 1, WHAT, error));
+    TRY(device_array(device, on_device, 1, WHAT, error));
     TRY(extent.take(2 * dimension, WHAT, error));
     clear_extent<<<1, 32, 0, device->stream>>>((int)dimension, extent);
     find_extent<<<(unsigned)device->multiprocessors * 2, THREADS, 0, device->stream>>>(
         rows, points, (int)dimension, extent);
-    choose_coding<<<1, 1, 0, device->stream>>>(coding, pictures, extent, *there);
+    choose_coding<<<1, 1, 0, device->stream>>>(coding, pictures, extent, *on_device);
     return check(cudaGetLastError(), WHAT, error);
 }
 
-dcrf_status coding_download(struct coding *coding, const struct coding *there,
+dcrf_status coding_download(struct coding *coding, const struct coding *on_device,
                             dcrf_backend_device *device, dcrf_error *error) {
-    const dcrf_status status = device_download(device, coding, there, sizeof *coding, error);
+    const dcrf_status status = device_download(device, coding, on_device, sizeof *coding, error);
     if (status < 0 || coding->is_failed == CODING_IS_RIGHT)
         return status;
     if (coding->is_failed == CODING_TOO_LARGE)

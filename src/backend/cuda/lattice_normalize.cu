@@ -88,21 +88,22 @@ static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
     std::vector<uint32_t> sampled(samples);
     std::vector<sampled_sums> sums(samples * pictures);
     std::vector<float> found(pictures);
-    scratch<uint32_t> sampled_there(device);
-    scratch<sampled_sums> sums_there(device);
+    scratch<uint32_t> sampled_on_device(device);
+    scratch<sampled_sums> sums_on_device(device);
     for (size_t i = 0; i < samples; i++)
         sampled[i] = samples == n
                          ? (uint32_t)i
                          : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
     TRY(factors.take(pictures, WHAT, error));
-    TRY(sampled_there.take(samples, WHAT, error));
-    TRY(sums_there.take(sums.size(), WHAT, error));
-    TRY(device_upload(device, sampled_there, sampled.data(), samples * sizeof(uint32_t), error));
+    TRY(sampled_on_device.take(samples, WHAT, error));
+    TRY(sums_on_device.take(sums.size(), WHAT, error));
+    TRY(device_upload(device, sampled_on_device, sampled.data(), samples * sizeof(uint32_t),
+                      error));
     const dim3 blocks((unsigned)samples, (unsigned)pictures);
     sum_sampled<<<blocks, THREADS, 0, device->stream>>>(rows, raw_sums, n, (int)lattice->dimension,
-                                                        sampled_there, sums_there);
+                                                        sampled_on_device, sums_on_device);
     TRY(check(cudaGetLastError(), WHAT, error));
-    TRY(device_download(device, sums.data(), sums_there, sums.size() * sizeof(sampled_sums),
+    TRY(device_download(device, sums.data(), sums_on_device, sums.size() * sizeof(sampled_sums),
                         error));
     for (size_t p = 0; p < pictures; p++) {
         double exact = 0, raw = 0;

@@ -58,18 +58,18 @@ template <uint32_t FIXED> static __global__ void find_diagonal(struct diagonal d
 #pragma unroll
         for (uint32_t i = 0; i < corners; i++) {
             const uint32_t k = j + i < corners ? j + i : j + i - corners;
-            float there =
+            float reached =
                 walk(d, corners, vertex[j], axes, 1) + walk(d, corners, vertex[j], all & ~axes, 0);
             if (axes == 0)
-                there += walk(d, corners, vertex[j], all, 1);
-            sum += weight[j] * weight[k] * there;
+                reached += walk(d, corners, vertex[j], all, 1);
+            sum += weight[j] * weight[k] * reached;
             axes |= step[k];
         }
     }
     d.out[a] = sum;
 }
 
-dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error) {
+dcrf_status lattice_diagonal_on_device(struct device_operator *op, float *out, dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
     const size_t n = op->base.variables;
     const struct diagonal d = {lattice->neighbours,
@@ -91,15 +91,15 @@ dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspac
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
     const device_turn turn(op->device);
-    scratch<float> there(op->device);
+    scratch<float> diagonal(op->device);
     size_t index;
     TRY(device_enter(op->device, error));
     TRY(array_find(out, &index, error));
     if (index != SIZE_MAX)
-        return lattice_diagonal_there(op, out, error);
-    TRY(there.take(base->variables, "the diagonal of a lattice", error));
-    TRY(lattice_diagonal_there(op, there, error));
-    return device_download(op->device, out, there, base->variables * sizeof *out, error);
+        return lattice_diagonal_on_device(op, out, error);
+    TRY(diagonal.take(base->variables, "the diagonal of a lattice", error));
+    TRY(lattice_diagonal_on_device(op, diagonal, error));
+    return device_download(op->device, out, diagonal, base->variables * sizeof *out, error);
 }
 
 /* ---- in double ------------------------------------------------------------------------------ */

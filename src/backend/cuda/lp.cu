@@ -170,11 +170,11 @@ static __global__ void fill_labelling(const uint16_t *labels, size_t variables, 
 }
 
 static dcrf_status write_labelling(dcrf_backend_lp *lp, const uint16_t *labels, dcrf_error *error) {
-    scratch<uint16_t> there(lp->device);
-    TRY(there.take(lp->variables, WHAT, error));
-    TRY(device_upload(lp->device, there, labels, lp->variables * sizeof *labels, error));
+    scratch<uint16_t> uploaded(lp->device);
+    TRY(uploaded.take(lp->variables, WHAT, error));
+    TRY(device_upload(lp->device, uploaded, labels, lp->variables * sizeof *labels, error));
     fill_labelling<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
-        there, lp->variables, (uint32_t)lp->stride, lp->y);
+        uploaded, lp->variables, (uint32_t)lp->stride, lp->y);
     return check(cudaGetLastError(), WHAT, error);
 }
 
@@ -351,8 +351,8 @@ static dcrf_status lp_energy(dcrf_backend_lp *lp, double *unary, double *pairwis
         place_of[i] = (uint16_t)(lp->occurs[i] ? count++ : 0);
     dcrf_status status = DCRF_OK;
     if (lp->kernel_count > 0)
-        status = disagreements_there(lp->operators, lp->kernel_count, lp->labels, place_of,
-                                     lp->label_count, count, sums, error);
+        status = disagreements_on_device(lp->operators, lp->kernel_count, lp->labels, place_of,
+                                         lp->label_count, count, sums, error);
     *unary = lp->unary_of_labels;
     *pairwise = 0;
     for (size_t m = 0; m < lp->kernel_count; m++)

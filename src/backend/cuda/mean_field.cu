@@ -159,7 +159,7 @@ static void launch_update(const dcrf_backend_iterate *it, const struct field_par
     u.all_factor = it->all_factor;
     u.q = reinterpret_cast<float4 *>(it->y);
     u.logits = is_damped ? reinterpret_cast<float4 *>(mf->logits) : nullptr;
-    u.how = mf->how_there;
+    u.how = mf->how_on_device;
     u.is_start = !field;
     u.partial = mf->partial;
     u.sums = wants_sums ? mf->sums : nullptr;
@@ -231,7 +231,7 @@ void mean_field_release(dcrf_backend_iterate *it) {
         cudaGraphExecDestroy(mf->step);
     if (mf->damped_step)
         cudaGraphExecDestroy(mf->damped_step);
-    void *const held[] = {mf->logits,  mf->extra, mf->how_there,
+    void *const held[] = {mf->logits,  mf->extra, mf->how_on_device,
                           mf->partial, mf->sums,  mf->blocks_done};
     for (void *memory : held)
         device_release(it->device, memory);
@@ -244,7 +244,7 @@ static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
     mf->blocks = blocks_for(it->variables * lanes_for(it->stride));
     mf->how = {-1, -1}; /* nothing uploaded yet */
     TRY(device_zeros(device, &mf->blocks_done, 1, WHAT, error));
-    TRY(device_array(device, &mf->how_there, 1, WHAT, error));
+    TRY(device_array(device, &mf->how_on_device, 1, WHAT, error));
     TRY(device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error));
     if (it->cliques.count > 0)
         TRY(device_array(device, &mf->extra, it->variables * it->stride, WHAT, error));
@@ -259,7 +259,7 @@ static dcrf_status tell_how(dcrf_backend_iterate *it, const struct dcrf_backend_
     if (mf->how.damping == how->damping && mf->how.coldness == how->coldness)
         return DCRF_OK;
     mf->how = *how;
-    return device_upload(it->device, mf->how_there, how, sizeof *how, error);
+    return device_upload(it->device, mf->how_on_device, how, sizeof *how, error);
 }
 
 static dcrf_status prepare(dcrf_backend_iterate *it, dcrf_error *error) {

@@ -195,7 +195,7 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
         view.stride[axis] = step;
         step *= (ptrdiff_t)features->grid.size[axis];
     }
-    struct views_there there(device);
+    struct views_on_device uploaded(device);
     scratch<float> made(device);
     scratch<unsigned> has_wrong(device);
     *rows = nullptr;
@@ -203,9 +203,9 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
     if (zeros > 0)
         TRY(device_clear(device, made + floats, zeros, what, error));
     if (features->channels > 0)
-        TRY(views_upload(&there, features->given ? features->given : &view, features->pictures,
+        TRY(views_upload(&uploaded, features->given ? features->given : &view, features->pictures,
                          &features->grid, true, what, error));
-    layout.views = there.views;
+    layout.views = uploaded.views;
     if (features->given)
         TRY(has_wrong.zeros(1, what, error));
     make_rows<<<blocks_for(features->variables), THREADS, 0, device->stream>>>(layout, made,

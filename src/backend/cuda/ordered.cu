@@ -170,16 +170,16 @@ dcrf_status operator_ordered_block(const dcrf_operator *base, const dcrf_levels 
                                    dcrf_error *error) {
     struct device_operator *op = (struct device_operator *)base;
     const device_turn turn(op->device);
-    struct ordered_levels there = {};
+    struct ordered_levels on_device = {};
     dcrf_status status = operator_upload(op, y, stride, error);
     /* The padding of the output keeps its values. */
     if (status == DCRF_OK && channels < stride)
         status =
             device_upload(op->device, op->out, out, base->variables * stride * sizeof *out, error);
     if (status == DCRF_OK)
-        status = ordered_levels_take(&there, op->device, levels, error);
+        status = ordered_levels_take(&on_device, op->device, levels, error);
     if (status == DCRF_OK)
-        status = ordered_filter(op, &there, op->in, op->out, channels, stride, error);
-    ordered_levels_release(&there, op->device);
+        status = ordered_filter(op, &on_device, op->in, op->out, channels, stride, error);
+    ordered_levels_release(&on_device, op->device);
     return status < 0 ? status : operator_download(op, out, stride, error);
 }

@@ -69,7 +69,7 @@ static dcrf_status read_unary(dcrf_backend_device *device,
                               const struct dcrf_backend_pictures *given, float *rows,
                               unsigned long long *wrong, dcrf_error *error) {
     numbers n = {};
-    struct views_there there(device);
+    struct views_on_device there(device);
     TRY(views_upload(&there, given->unary, given->count, given->grid, true, "the unary", error));
     n.views = there.views;
     n.grid = *given->grid;
@@ -179,7 +179,7 @@ static __global__ void write_labels(struct results r) {
 static dcrf_status write_result(dcrf_backend_device *device,
                                 const struct dcrf_backend_pictures *given, int which,
                                 const float *q, const unsigned long long *wrong,
-                                struct views_there *there, dcrf_error *error) {
+                                struct views_on_device *there, dcrf_error *error) {
     const dcrf_view *wanted = which == 1 ? given->labels_out : given->marginals;
     if (!wanted)
         return DCRF_OK;
@@ -249,14 +249,14 @@ dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *de
 dcrf_status write_pictures(dcrf_backend_iterate *it, size_t *wrong, dcrf_error *error) {
     dcrf_backend_device *device = it->device;
     unsigned long long found = 0;
-    struct views_there there[] = {views_there(device), views_there(device)};
+    struct views_on_device there[] = {views_on_device(device), views_on_device(device)};
     *wrong = SIZE_MAX;
     TRY(device_enter(device, error));
     for (int i = 0; i < 2; i++)
         TRY(write_result(device, it->pictures, i, it->y, it->wrong, &there[i], error));
     TRY(device_download(device, &found, it->wrong, sizeof found, error));
     *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
-    for (const struct views_there &results : there)
+    for (const struct views_on_device &results : there)
         if (found == NOTHING && !results.arrays.empty())
             TRY(device_download_each(device, results.arrays.data(), results.arrays.size(), error));
     return DCRF_OK;
