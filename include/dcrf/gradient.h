@@ -65,11 +65,12 @@ DCRF_API dcrf_status dcrf_unrolled_new(dcrf_unrolled **unrolled, const dcrf_plan
                                        dcrf_error *error);
 DCRF_API void dcrf_unrolled_free(dcrf_unrolled **unrolled);
 
-/* Run all updates and write the last q, a block with one channel per label. `mask` (may be NULL)
- * has one byte per variable. Variables whose byte is 0 neither send nor receive messages, and their
- * rows of q are zero. */
+/* Run all updates and write the last q, a block with one channel per label. q holds `count` floats.
+ * Fewer than variables x stride are an error, and nothing is written. `mask` (may be NULL) has one
+ * byte per variable. Variables whose byte is 0 neither send nor receive messages, and their rows of
+ * q are zero. */
 DCRF_API dcrf_status dcrf_unrolled_forward(dcrf_unrolled *unrolled, const uint8_t *mask, float *q,
-                                           size_t stride, dcrf_error *error);
+                                           size_t count, size_t stride, dcrf_error *error);
 
 /* ln q of the last forward run, computed from the energies and not from q, so it is finite even
  * where q underflows. Rows of masked variables are zero. */

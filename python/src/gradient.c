@@ -112,7 +112,7 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
                                   &buffers[1]);
     if (!PyErr_Occurred()) {
         Py_BEGIN_ALLOW_THREADS status =
-            dcrf_unrolled_forward(self->unrolled, mask, q, stride, &error);
+            dcrf_unrolled_forward(self->unrolled, mask, q, block_size(model), stride, &error);
         if (status == DCRF_OK && is_logarithm)
             status = dcrf_unrolled_log_q(self->unrolled, q, stride, &error);
         Py_END_ALLOW_THREADS

@@ -92,6 +92,13 @@ static dcrf_status check_stride(const dcrf_model *model, size_t stride, dcrf_err
     return DCRF_OK;
 }
 
+/* Has the caller's array room for a block, padding included? */
+static dcrf_status check_block(const dcrf_model *model, const float *block, size_t count,
+                               size_t stride, const char *what, dcrf_error *error) {
+    TRY(check_stride(model, stride, error));
+    return dcrf_check_rows(block, count, model->variables, stride, stride, what, error);
+}
+
 /* ---- forward -------------------------------------------------------------------------------- */
 
 /* q_t from q_{t-1}, or the first from the unary energies alone. */
@@ -115,25 +122,21 @@ static void clear_masked(const dcrf_model *model, const uint8_t *mask, float *q)
             memset(q + a * model->stride, 0, model->stride * sizeof *q);
 }
 
-dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *q, size_t stride,
-                                  dcrf_error *error) {
-    if (!u || !q)
-        return dcrf_fail_null(error, "the run or the place for its result");
+dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *q, size_t count,
+                                  size_t stride, dcrf_error *error) {
+    if (!u)
+        return dcrf_fail_null(error, "the run");
     DCRF_ENTER(u->workspace, error);
     const dcrf_model *model = u->plan->model;
     struct dcrf_coupling *coupling;
-    dcrf_status status = check_stride(model, stride, error);
-    if (status == DCRF_OK)
-        status = dcrf_coupling_new(&coupling, u->plan, u->workspace, error);
-    if (status < 0)
-        return status;
+    TRY(check_block(model, q, count, stride, "q", error));
+    TRY(dcrf_coupling_new(&coupling, u->plan, u->workspace, error));
     dcrf_coupling_free(&u->coupling);
     u->coupling = coupling;
     u->has_run = false;
     memset(u->message, 0, model->variables * model->stride * sizeof *u->message);
     for (size_t t = 0; t <= u->iterations; t++) {
-        if ((status = update(u, t, error)) < 0)
-            return status;
+        TRY(update(u, t, error));
         clear_masked(model, mask, u->q[t]);
     }
     for (size_t a = 0; a < model->variables; a++)

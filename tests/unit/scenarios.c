@@ -461,7 +461,8 @@ static dcrf_status use_gradient(dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_unrolled_new(&unrolled, plan, workspace, 2, error);
     if (status == DCRF_OK)
-        status = dcrf_unrolled_forward(unrolled, NULL, block, DCRF_LANES, error);
+        status =
+            dcrf_unrolled_forward(unrolled, NULL, block, VARIABLES * DCRF_LANES, DCRF_LANES, error);
     if (status == DCRF_OK)
         status = dcrf_unrolled_backward(unrolled, block, DCRF_LANES, &wanted, error);
     if (status == DCRF_OK)

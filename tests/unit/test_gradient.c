@@ -260,7 +260,8 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
     wanted.unary = f->unary;
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, p->iterations, NULL),
                      DCRF_OK);
-    assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, STRIDE, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, N * STRIDE, STRIDE, NULL),
+                     DCRF_OK);
     assert_int_equal(dcrf_unrolled_log_q(unrolled, f->log_q, STRIDE, NULL), DCRF_OK);
     for (size_t time = 0; time < 2; time++) /* the second call gives the same */
         assert_int_equal(p->is_logarithm
@@ -461,7 +462,8 @@ static double lattice_loss(const uint8_t *image, const float *noise, const float
     assert_int_equal(dcrf_plan_new(&h.plan, h.model, DCRF_OPERATOR_LATTICE, h.workspace, NULL),
                      DCRF_OK);
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, NULL), DCRF_OK);
-    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, q, STRIDE, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, q, PIXELS * STRIDE, STRIDE, NULL),
+                     DCRF_OK);
     assert_int_equal(dcrf_unrolled_backward(unrolled, labels, STRIDE, &wanted, NULL), DCRF_OK);
     for (size_t a = 0; a < PIXELS; a++)
         for (size_t i = 0; i < DRAWN; i++)
@@ -524,15 +526,16 @@ static void mistakes_are_errors(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
                  dcrf_unrolled_log_q(unrolled, NULL, STRIDE, &error));
     assert_fails(DCRF_ERROR_SIZE, "stride", error,
-                 dcrf_unrolled_forward(unrolled, NULL, block, STRIDE - 1, &error));
-    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, STRIDE, &error), DCRF_OK);
+                 dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE - 1, &error));
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE, &error),
+                     DCRF_OK);
     assert_fails(
         DCRF_ERROR_ARGUMENT, "unary", error,
         dcrf_pairwise_gradient(h.plan, h.workspace, block, STRIDE, &energy, NULL, &wanted, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
                  dcrf_unrolled_new(&unrolled, NULL, h.workspace, 2, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
-                 dcrf_unrolled_forward(unrolled, NULL, NULL, STRIDE, &error));
+                 dcrf_unrolled_forward(unrolled, NULL, NULL, N * STRIDE, STRIDE, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, NULL, &error));
     assert_fails(
@@ -549,7 +552,8 @@ static void mistakes_are_errors(void **state) {
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "has changed", error,
                  dcrf_unrolled_backward_log_q(unrolled, block, STRIDE, &wanted, &error));
-    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, STRIDE, &error), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE, &error),
+                     DCRF_OK);
     assert_int_equal(dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     const size_t offsets[2] = {0, 2}, members[2] = {0, 1};
@@ -558,6 +562,33 @@ static void mistakes_are_errors(void **state) {
     assert_fails(DCRF_ERROR_UNSUPPORTED, "cliques", error,
                  dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error));
     assert_null(unrolled);
+    drop(&h);
+    free(p);
+}
+
+/* Arrays for results that are one element short: refused, and nothing is written. */
+static void arrays_too_small(void **state) {
+    (void)state;
+    enum { WIDE = 2 * STRIDE };
+    struct problem *p = new_problem(1, 2, true);
+    struct held h = hold(p, 1, DCRF_OPERATOR_EXACT);
+    dcrf_unrolled *unrolled;
+    dcrf_error error;
+    float out[N * WIDE], untouched[N * WIDE];
+    for (size_t k = 0; k < N * WIDE; k++)
+        out[k] = untouched[k] = 9;
+    assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error), DCRF_OK);
+    assert_fails(DCRF_ERROR_SIZE, "q: the array holds", error,
+                 dcrf_unrolled_forward(unrolled, NULL, out, N * STRIDE - 1, STRIDE, &error));
+    assert_fails(DCRF_ERROR_SIZE, "q: the array holds", error,
+                 dcrf_unrolled_forward(unrolled, NULL, out, N * WIDE - 1, WIDE, &error));
+    assert_fails(DCRF_ERROR_SIZE, "too large", error,
+                 dcrf_unrolled_forward(unrolled, NULL, out, N * WIDE, SIZE_MAX - 3, &error));
+    assert_memory_equal(out, untouched, sizeof out);
+    assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
+                 dcrf_unrolled_log_q(unrolled, out, STRIDE, &error));
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, out, N * WIDE, WIDE, &error), DCRF_OK);
+    dcrf_unrolled_free(&unrolled);
     drop(&h);
     free(p);
 }
@@ -571,6 +602,7 @@ int main(void) {
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(sigmas_of_the_lattice_are_differences),
         cmocka_unit_test(mistakes_are_errors),
+        cmocka_unit_test(arrays_too_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

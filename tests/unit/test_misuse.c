@@ -300,7 +300,7 @@ static void any_order_of_freeing(void **state) {
     assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
     dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
     dcrf_solver_free(&s.solver);
-    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, 8, &error), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, PIXELS * 8, 8, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     dcrf_workspace_free(&s.workspace);
     dcrf_proof_get_info(proof, &info);
