@@ -73,9 +73,10 @@ DCRF_API dcrf_status dcrf_unrolled_forward(dcrf_unrolled *unrolled, const uint8_
                                            size_t count, size_t stride, dcrf_error *error);
 
 /* ln q of the last forward run, computed from the energies and not from q, so it is finite even
- * where q underflows. Rows of masked variables are zero. */
-DCRF_API dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *unrolled, float *log_q, size_t stride,
-                                         dcrf_error *error);
+ * where q underflows. `log_q` holds `count` floats, with the same rule. Rows of masked variables
+ * are zero. */
+DCRF_API dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *unrolled, float *log_q, size_t count,
+                                         size_t stride, dcrf_error *error);
 
 /* From the derivative of a loss with respect to the last q, compute all others. It is an error
  * if the model has changed since the forward run. Derivatives for zero entries of q, including

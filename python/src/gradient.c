@@ -114,7 +114,7 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_unrolled_forward(self->unrolled, mask, q, block_size(model), stride, &error);
         if (status == DCRF_OK && is_logarithm)
-            status = dcrf_unrolled_log_q(self->unrolled, q, stride, &error);
+            status = dcrf_unrolled_log_q(self->unrolled, q, block_size(model), stride, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < 2; i++)

@@ -173,13 +173,12 @@ static void log_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *u, float *log_q, size_t stride, dcrf_error *error) {
-    if (!u || !log_q)
-        return dcrf_fail_null(error, "the run or the place for its result");
+dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *u, float *log_q, size_t count, size_t stride,
+                                dcrf_error *error) {
+    if (!u)
+        return dcrf_fail_null(error, "the run");
     DCRF_ENTER(u->workspace, error);
-    const dcrf_status status = check_stride(u->plan->model, stride, error);
-    if (status < 0)
-        return status;
+    TRY(check_block(u->plan->model, log_q, count, stride, "ln q", error));
     if (!u->has_run)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
     struct logarithms logarithms = {.unrolled = u, .out = log_q, .stride = stride};

@@ -262,7 +262,7 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
                      DCRF_OK);
     assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, N * STRIDE, STRIDE, NULL),
                      DCRF_OK);
-    assert_int_equal(dcrf_unrolled_log_q(unrolled, f->log_q, STRIDE, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_log_q(unrolled, f->log_q, N * STRIDE, STRIDE, NULL), DCRF_OK);
     for (size_t time = 0; time < 2; time++) /* the second call gives the same */
         assert_int_equal(p->is_logarithm
                              ? dcrf_unrolled_backward_log_q(unrolled, loss, STRIDE, &wanted, NULL)
@@ -520,11 +520,11 @@ static void mistakes_are_errors(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
-                 dcrf_unrolled_log_q(unrolled, block, STRIDE, &error));
+                 dcrf_unrolled_log_q(unrolled, block, N * STRIDE, STRIDE, &error));
     assert_fails(DCRF_ERROR_SIZE, "stride", error,
-                 dcrf_unrolled_log_q(unrolled, block, STRIDE - 1, &error));
+                 dcrf_unrolled_log_q(unrolled, block, N * STRIDE, STRIDE - 1, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
-                 dcrf_unrolled_log_q(unrolled, NULL, STRIDE, &error));
+                 dcrf_unrolled_log_q(unrolled, NULL, N * STRIDE, STRIDE, &error));
     assert_fails(DCRF_ERROR_SIZE, "stride", error,
                  dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE - 1, &error));
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE, &error),
@@ -586,8 +586,15 @@ static void arrays_too_small(void **state) {
                  dcrf_unrolled_forward(unrolled, NULL, out, N * WIDE, SIZE_MAX - 3, &error));
     assert_memory_equal(out, untouched, sizeof out);
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
-                 dcrf_unrolled_log_q(unrolled, out, STRIDE, &error));
+                 dcrf_unrolled_log_q(unrolled, out, N * STRIDE, STRIDE, &error));
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, out, N * WIDE, WIDE, &error), DCRF_OK);
+    memcpy(out, untouched, sizeof out);
+    assert_fails(DCRF_ERROR_SIZE, "ln q: the array holds", error,
+                 dcrf_unrolled_log_q(unrolled, out, N * STRIDE - 1, STRIDE, &error));
+    assert_fails(DCRF_ERROR_SIZE, "ln q: the array holds", error,
+                 dcrf_unrolled_log_q(unrolled, out, N * WIDE - 1, WIDE, &error));
+    assert_memory_equal(out, untouched, sizeof out);
+    assert_int_equal(dcrf_unrolled_log_q(unrolled, out, N * WIDE, WIDE, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     drop(&h);
     free(p);
