@@ -96,10 +96,11 @@ DCRF_API dcrf_status dcrf_unrolled_backward_log_q(dcrf_unrolled *unrolled,
 /* The energy sum_m w_m sum_{a != b} k_m(a, b) sum_ij mu_m(i, j) y_ai y_bj and its derivatives. For
  * Potts and rows of y that sum to one, it is y'K(1 - y) summed over labels. y is a block of any
  * finite values; a row of zeros leaves its variable out. `y_derivative` (may be NULL) is a block
- * with the same stride; derivatives->unary must be NULL. */
+ * with the same stride and holds `count` floats. Fewer than variables x stride are an error, and
+ * nothing is written. derivatives->unary must be NULL. */
 DCRF_API dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *workspace,
                                             const float *y, size_t stride, double *energy,
-                                            float *y_derivative,
+                                            float *y_derivative, size_t count,
                                             const dcrf_derivatives *derivatives, dcrf_error *error);
 
 #ifdef __cplusplus

@@ -198,7 +198,7 @@ PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, features, &wanted) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_pairwise_gradient(plan, workspace, y, dcrf_padded(dcrf_model_labels(model)),
-                                   &energy, out, &wanted, &error);
+                                   &energy, out, block_size(model), &wanted, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < PARAMETERS + 2; i++)

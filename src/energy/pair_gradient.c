@@ -508,7 +508,7 @@ dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *
 }
 
 dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *workspace, const float *y,
-                                   size_t stride, double *energy, float *y_derivative,
+                                   size_t stride, double *energy, float *y_derivative, size_t count,
                                    const dcrf_derivatives *derivatives, dcrf_error *error) {
     if (!plan || !workspace || !y || !energy)
         return dcrf_fail_null(error,
@@ -519,6 +519,9 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
     if (stride != model->stride)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "the block has a stride of %zu floats, not %zu",
                          stride, model->stride);
+    if (y_derivative)
+        TRY(dcrf_check_rows(y_derivative, count, model->variables, stride, stride,
+                            "the derivative by y", error));
     if (derivatives && derivatives->unary)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the pairwise energy has no derivative by unary energies");

@@ -466,7 +466,7 @@ static dcrf_status use_gradient(dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_unrolled_backward(unrolled, block, DCRF_LANES, &wanted, error);
     if (status == DCRF_OK)
-        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_NARROW_LANES, &energy, NULL,
+        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_NARROW_LANES, &energy, NULL, 0,
                                         &wanted, error);
     return status;
 }

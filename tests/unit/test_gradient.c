@@ -280,9 +280,9 @@ static struct found *find_energy(const struct problem *p) {
     for (size_t k = 0; k < N * M; k++)
         y[k / M * STRIDE + k % M] = (float)p->loss[k / M][k % M];
     const dcrf_derivatives wanted = everything(f);
-    assert_int_equal(
-        dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &f->energy, f->y, &wanted, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &f->energy, f->y,
+                                            N * STRIDE, &wanted, NULL),
+                     DCRF_OK);
     drop(&h);
     return f;
 }
@@ -385,7 +385,8 @@ static void the_energy_is_the_pairwise_part_of_the_qp(void **state) {
         for (size_t i = 0; i < M; i++)
             y[a * STRIDE + i] = (a + i) % M == 0 ? 0.5f : 0.25f;
     assert_int_equal(
-        dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, NULL, NULL, NULL), DCRF_OK);
+        dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, NULL, 0, NULL, NULL),
+        DCRF_OK);
     assert_int_equal(dcrf_energy_qp(h.plan, h.workspace, y, STRIDE, &qp, NULL), DCRF_OK);
     assert_true(fabs(energy - qp.pairwise) < 1e-5 * qp.pairwise);
     drop(&h);
@@ -529,9 +530,9 @@ static void mistakes_are_errors(void **state) {
                  dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE - 1, &error));
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, N * STRIDE, STRIDE, &error),
                      DCRF_OK);
-    assert_fails(
-        DCRF_ERROR_ARGUMENT, "unary", error,
-        dcrf_pairwise_gradient(h.plan, h.workspace, block, STRIDE, &energy, NULL, &wanted, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "unary", error,
+                 dcrf_pairwise_gradient(h.plan, h.workspace, block, STRIDE, &energy, NULL, 0,
+                                        &wanted, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
                  dcrf_unrolled_new(&unrolled, NULL, h.workspace, 2, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
@@ -540,7 +541,7 @@ static void mistakes_are_errors(void **state) {
                  dcrf_unrolled_backward(unrolled, block, STRIDE, NULL, &error));
     assert_fails(
         DCRF_ERROR_ARGUMENT, "NULL", error,
-        dcrf_pairwise_gradient(h.plan, h.workspace, NULL, STRIDE, &energy, NULL, NULL, &error));
+        dcrf_pairwise_gradient(h.plan, h.workspace, NULL, STRIDE, &energy, NULL, 0, NULL, &error));
     dcrf_unrolled_free(NULL);
     wanted.reserved[3] = 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
@@ -575,6 +576,9 @@ static void arrays_too_small(void **state) {
     dcrf_unrolled *unrolled;
     dcrf_error error;
     float out[N * WIDE], untouched[N * WIDE];
+    const float y[N * STRIDE] = {0};
+    double energy = 9, weight[KERNELS] = {9};
+    const dcrf_derivatives wanted = {.weight = weight};
     for (size_t k = 0; k < N * WIDE; k++)
         out[k] = untouched[k] = 9;
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error), DCRF_OK);
@@ -595,6 +599,16 @@ static void arrays_too_small(void **state) {
                  dcrf_unrolled_log_q(unrolled, out, N * WIDE - 1, WIDE, &error));
     assert_memory_equal(out, untouched, sizeof out);
     assert_int_equal(dcrf_unrolled_log_q(unrolled, out, N * WIDE, WIDE, &error), DCRF_OK);
+    memcpy(out, untouched, sizeof out);
+    assert_fails(DCRF_ERROR_SIZE, "the derivative by y: the array holds", error,
+                 dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, out,
+                                        N * STRIDE - 1, &wanted, &error));
+    assert_memory_equal(out, untouched, sizeof out);
+    assert_true(energy == 9);
+    assert_true(weight[0] == 9);
+    assert_int_equal(dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, out,
+                                            N * STRIDE, &wanted, &error),
+                     DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     drop(&h);
     free(p);
