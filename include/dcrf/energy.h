@@ -20,11 +20,13 @@ typedef struct dcrf_energy {
     double cliques;
 } dcrf_energy;
 
-/* The energy of a labelling: one label per variable. `pairwise_of_kernel` receives one value per
- * kernel, or is NULL. */
+/* The energy of a labelling: one label per variable. `pairwise_of_kernel` (may be NULL) receives
+ * one value per kernel and holds `count` elements. Fewer than kernels are an error, and nothing is
+ * written. */
 DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                            const uint16_t *labels, dcrf_energy *energy,
-                                           double *pairwise_of_kernel, dcrf_error *error);
+                                           double *pairwise_of_kernel, size_t count,
+                                           dcrf_error *error);
 
 /* An upper bound on the energy of a labelling: summed in double, with the total rounded up by a
  * bound on the rounding error. It bounds the energy of the plan's operator matrices or, for

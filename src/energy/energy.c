@@ -131,7 +131,7 @@ static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of
 
 static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
                             const uint16_t *labels, const uint8_t *part, dcrf_energy *energy,
-                            double *pairwise_of_kernel, dcrf_error *error) {
+                            double *pairwise_of_kernel, size_t count, dcrf_error *error) {
     if (!plan || !workspace || !labels || !energy)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the energy of a labelling needs a plan, a workspace, labels and room for "
@@ -139,6 +139,9 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     TRY(dcrf_plan_check(plan, error));
+    if (pairwise_of_kernel)
+        TRY(dcrf_check_room(pairwise_of_kernel, count, model->kernel_count,
+                            "the energies of kernels", error));
     uint16_t *listed =
         dcrf_workspace_slot(workspace, &dcrf_energy_slot2, model->labels, 2 * sizeof *listed);
     double *of_kernel =
@@ -169,12 +172,12 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
 
 dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, dcrf_energy *energy,
-                                  double *pairwise_of_kernel, dcrf_error *error) {
-    return evaluate(plan, workspace, labels, NULL, energy, pairwise_of_kernel, error);
+                                  double *pairwise_of_kernel, size_t count, dcrf_error *error) {
+    return evaluate(plan, workspace, labels, NULL, energy, pairwise_of_kernel, count, error);
 }
 
 dcrf_status dcrf_energy_of_part(const dcrf_plan *plan, dcrf_workspace *workspace,
                                 const uint16_t *labels, const uint8_t *part, dcrf_energy *energy,
                                 dcrf_error *error) {
-    return evaluate(plan, workspace, labels, part, energy, NULL, error);
+    return evaluate(plan, workspace, labels, part, energy, NULL, 0, error);
 }

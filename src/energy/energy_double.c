@@ -196,7 +196,8 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
     dcrf_energy found = {0};
     if (!dcrf_model_has_distances(model)) {
         *error_of = (double)NAN;
-        return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel, error);
+        return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel,
+                                     model->kernel_count, error);
     }
     TRY(dcrf_plan_check(plan, error));
     TRY(dcrf_labels_check(model, labels, error));

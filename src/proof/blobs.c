@@ -96,7 +96,8 @@ static dcrf_status move(struct dcrf_groups *groups, const struct blobs *blobs, u
             if (groups->is_over && groups->is_over(groups->is_over_user))
                 return DCRF_OK;
             dcrf_energy found;
-            TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &found, NULL, error));
+            TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &found, NULL, 0,
+                                      error));
             if (found.total < *energy) {
                 *energy = found.total;
                 *is_better = true;

@@ -136,7 +136,7 @@ static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcr
             if (known->possible[a * labels + i] &&
                 run->groups.y[a * labels + i] > run->groups.y[a * labels + trial[a]])
                 trial[a] = (uint16_t)i;
-    TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, error));
+    TRY(dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, 0, error));
     if (energy.total < *best) {
         *best = energy.total;
         memcpy(known->labels, trial, n * sizeof *trial);
@@ -175,7 +175,7 @@ static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is
     TRY(dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error));
     if (*is_better) {
         dcrf_energy energy;
-        TRY(dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL,
+        TRY(dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL, 0,
                                   error));
         *best = energy.total;
     }

@@ -32,7 +32,7 @@ dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dc
                                  dcrf_error *error) {
     const double began_s = dcrf_time_s();
     const dcrf_status status = dcrf_energy_of_labels(
-        solver->problem.plan, solver->problem.workspace, labels, energy, NULL, error);
+        solver->problem.plan, solver->problem.workspace, labels, energy, NULL, 0, error);
     solver->energy_s = fmax(solver->energy_s, dcrf_time_s() - began_s);
     if (status == DCRF_OK)
         dcrf_solver_take(solver, labels, energy);

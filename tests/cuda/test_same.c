@@ -420,8 +420,8 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
         moved->after = polisher->energy;
     }
     /* The energy that the moves track is the true one. */
-    assert_int_equal(dcrf_energy_of_labels(plan, workspace, moved->labels, &energy, NULL, &error),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_energy_of_labels(plan, workspace, moved->labels, &energy, NULL, 0, &error), DCRF_OK);
     assert_true(fabs(energy.total - moved->after) <= 1e-6 * fabs(energy.total));
     assert_true(moved->after <= moved->before);
     dcrf_polisher_free(&polisher);

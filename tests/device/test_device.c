@@ -184,7 +184,7 @@ static void energies_are_the_same(void **state) {
         for (size_t a = 0; a < toy.variables; a++)
             labels[a] = (uint16_t)((a * 7 + seed) % toy.labels);
         assert_int_equal(
-            dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy, NULL, NULL),
+            dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy, NULL, 0, NULL),
             DCRF_OK);
         assert_near(energy.total, toy_energy(&toy, labels), 1e-5);
         free_elsewhere(&there);
@@ -203,12 +203,13 @@ static void plans_outlive_their_workspace(void **state) {
     dcrf_energy energy[2];
     labels[0] = 1;
     assert_int_equal(
-        dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy[0], NULL, NULL),
+        dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy[0], NULL, 0, NULL),
         DCRF_OK);
     assert_int_equal(dcrf_workspace_set_device(there.workspace, "cpu", NULL), DCRF_OK);
     dcrf_workspace_free(&there.workspace);
     assert_int_equal(
-        dcrf_energy_of_labels(there.plan, toy.workspace, labels, &energy[1], NULL, NULL), DCRF_OK);
+        dcrf_energy_of_labels(there.plan, toy.workspace, labels, &energy[1], NULL, 0, NULL),
+        DCRF_OK);
     assert_true(energy[0].total == energy[1].total);
     free_elsewhere(&there);
     free_toy(&toy);

@@ -128,7 +128,7 @@ static dcrf_status use_model(dcrf_error *error) {
     TRY(build_model(model, error));
     TRY(dcrf_workspace_new(&workspace, 2, error));
     TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
-    TRY(dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, error));
+    TRY(dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, 2, error));
     TRY(dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error));
     return dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
 }

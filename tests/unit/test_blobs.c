@@ -93,7 +93,7 @@ static size_t next_blob(const struct dcrf_knowledge *known, const size_t *blob, 
 
 static double energy_of(const struct scene *s, const uint16_t *labels) {
     dcrf_energy energy;
-    assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, labels, &energy, NULL, NULL),
+    assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, labels, &energy, NULL, 0, NULL),
                      DCRF_OK);
     return energy.total;
 }

@@ -43,12 +43,14 @@ static void check_labelling(const struct scene *s, const uint16_t *x) {
     dcrf_energy energy, again;
     double of_kernel[KERNELS];
     const struct naive expected = naive_labels(s, x);
-    assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, x, &energy, of_kernel, NULL),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_energy_of_labels(s->plan, s->workspace, x, &energy, of_kernel, KERNELS, NULL),
+        DCRF_OK);
     assert_energies(&energy, &expected.energy, expected.pair_scale);
     for (size_t m = 0; m < KERNELS; m++)
         assert_close(of_kernel[m], expected.of_kernel[m], expected.pair_scale);
-    assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, x, &again, NULL, NULL), DCRF_OK);
+    assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, x, &again, NULL, 0, NULL),
+                     DCRF_OK);
     assert_memory_equal(&again, &energy, sizeof energy);
     double error_of;
     assert_int_equal(
@@ -133,7 +135,8 @@ static void the_weight_of_a_kernel_without_pairs_is_nothing(void **state) {
     const uint16_t x[1] = {2};
     const float y[8] = {0.25f, 0.5f, 0.25f};
     dcrf_energy energy;
-    assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, NULL), DCRF_OK);
+    assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
+                     DCRF_OK);
     /* K Y and the diagonal are each rounded to float. */
     assert_true(energy.unary == s.unary[2] && fabs(energy.pairwise) < 1e-6);
     assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, 8, &energy, NULL), DCRF_OK);
@@ -151,7 +154,8 @@ static void one_label_costs_nothing_but_its_unary_energy(void **state) {
     struct scene s = new_scene(dcrf_grid_2d(6, 5), 1, 2, DCRF_OPERATOR_EXACT, FORMULA);
     const uint16_t x[30] = {0};
     dcrf_energy energy;
-    assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, NULL), DCRF_OK);
+    assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
+                     DCRF_OK);
     assert_true(energy.pairwise == 0 && energy.cliques == 0);
     assert_close(energy.total, naive_labels(&s, x).energy.unary, 30);
     free_scene(&s);
@@ -167,7 +171,7 @@ static void there_may_be_thousands_of_labels(void **state) {
             x[a] = (uint16_t)(labels[k] - 1 - a % 70 * 57);
         const struct naive expected = naive_labels(&s, x);
         dcrf_energy energy;
-        assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, NULL),
+        assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
                          DCRF_OK);
         assert_energies(&energy, &expected.energy, expected.pair_scale);
         float *y = new_indicators(&s, x, dcrf_padded(labels[k]));
@@ -197,7 +201,7 @@ static void the_objectives_are_the_energy_where_y_is_integral(void **state) {
     dcrf_energy energy, relaxed;
     for (size_t bins = 2; bins <= DCRF_MAX_BINS; bins += 127)
         for (int form = DCRF_CLIQUE_MIN; form <= DCRF_CLIQUE_SPREAD; form++) {
-            assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, NULL),
+            assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
                              DCRF_OK);
             assert_int_equal(dcrf_energy_lp(s.plan, s.workspace, y, stride, bins,
                                             (dcrf_clique_form)form, &relaxed, NULL),
@@ -290,9 +294,9 @@ static void threads_do_not_change_a_byte(void **state) {
             struct scene s = new_scene(dcrf_grid_2d(40, 30), 5, threads[t], kinds[k], NO_MATRICES);
             uint16_t *x = new_labels(&s);
             float *y = new_fractional(&s, 8, false);
-            assert_int_equal(
-                dcrf_energy_of_labels(s.plan, s.workspace, x, &labels[t], of_kernel[t], NULL),
-                DCRF_OK);
+            assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &labels[t], of_kernel[t],
+                                                   KERNELS, NULL),
+                             DCRF_OK);
             assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, 8, &qp[t], NULL), DCRF_OK);
             assert_int_equal(
                 dcrf_energy_lp(s.plan, s.workspace, y, 8, 16, DCRF_CLIQUE_MIN, &lp[t], NULL),
@@ -323,7 +327,7 @@ static void a_model_without_kernels_and_cliques_has_unary_energies(void **state)
     assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
     assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
-    assert_int_equal(dcrf_energy_of_labels(plan, workspace, x, &energy, NULL, NULL), DCRF_OK);
+    assert_int_equal(dcrf_energy_of_labels(plan, workspace, x, &energy, NULL, 0, NULL), DCRF_OK);
     assert_true(energy.total == 11 && energy.pairwise == 0 && energy.cliques == 0);
     assert_int_equal(dcrf_energy_qp(plan, workspace, y, 8, &energy, NULL), DCRF_OK);
     assert_true(energy.total == 10.5);
@@ -345,11 +349,15 @@ static void bad_labellings_are_refused(void **state) {
     for (size_t a = 0; a < 12; a++)
         y[a * 8 + 2] = 1;
     x[7] = 3;
-    assert_fails(DCRF_ERROR_ARGUMENT, "variable 7 has label 3; the model has 3 labels", error,
-                 dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, &error));
+    assert_fails(
+        DCRF_ERROR_ARGUMENT, "variable 7 has label 3; the model has 3 labels", error,
+        dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, KERNELS, &error));
     x[7] = 0;
+    assert_fails(
+        DCRF_ERROR_SIZE, "the energies of kernels: the array holds 3 elements, 4 are needed", error,
+        dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, KERNELS - 1, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,
-                 dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, &error));
+                 dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, 0, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,
                  dcrf_energy_qp(s.plan, s.workspace, NULL, 8, &energy, &error));
 #define qp() dcrf_energy_qp(s.plan, s.workspace, y, 8, &energy, &error)
@@ -378,8 +386,9 @@ static void bad_labellings_are_refused(void **state) {
     const dcrf_kernel kernel = dcrf_kernel_spatial(1, 1);
     assert_int_equal(dcrf_model_add_kernel(s.model, &kernel, NULL), DCRF_OK);
     const char stale[] = "made when the model had 4 kernels; it has 5 now";
-    assert_fails(DCRF_ERROR_SIZE, stale, error,
-                 dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, &error));
+    assert_fails(
+        DCRF_ERROR_SIZE, stale, error,
+        dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, KERNELS, &error));
     assert_fails(DCRF_ERROR_SIZE, stale, error, qp());
     assert_fails(DCRF_ERROR_SIZE, stale, error, lp(8, DCRF_CLIQUE_MIN));
     uint16_t label;

@@ -55,7 +55,7 @@ static dcrf_status try_plan(struct scene *scene, uint16_t *labels, dcrf_error *e
 
 static dcrf_status try_energy(struct scene *scene, uint16_t *labels, dcrf_error *error) {
     dcrf_energy energy;
-    return dcrf_energy_of_labels(scene->plan, scene->workspace, labels, &energy, NULL, error);
+    return dcrf_energy_of_labels(scene->plan, scene->workspace, labels, &energy, NULL, 0, error);
 }
 
 static dcrf_status try_double(struct scene *scene, uint16_t *labels, dcrf_error *error) {
@@ -365,9 +365,9 @@ static void runs_end_with_what_they_have(void **state) {
                 assert_int_equal(
                     dcrf_solver_marginals(solver, marginals, scene.variables * 3, 3, NULL),
                     DCRF_OK);
-                assert_int_equal(
-                    dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
-                    DCRF_OK);
+                assert_int_equal(dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy,
+                                                       NULL, 0, NULL),
+                                 DCRF_OK);
                 assert_int_equal(
                     dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, NULL),
                     DCRF_OK);

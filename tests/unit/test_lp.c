@@ -445,8 +445,8 @@ static void a_weight_after_a_multiple_of_potts(void **state) {
         uint16_t best[7];
         dcrf_energy energy;
         const double optimum = toy_optimum(&toy, best);
-        assert_int_equal(dcrf_energy_of_labels(toy.plan, toy.workspace, best, &energy, NULL, NULL),
-                         DCRF_OK);
+        assert_int_equal(
+            dcrf_energy_of_labels(toy.plan, toy.workspace, best, &energy, NULL, 0, NULL), DCRF_OK);
         assert_true(fabs(energy.total - optimum) <= 7 * AGREEMENT * (1 + fabs(optimum)));
         const dcrf_settings settings = settings_for(seed);
         struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);

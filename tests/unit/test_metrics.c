@@ -349,7 +349,7 @@ static void test_energies(void **state) {
                          DCRF_OK);
         for (size_t a = 0; a < 12; a++)
             labels[a] = (uint16_t)(2 + dcrf_rng_next(&rng) % (model->labels - 2));
-        assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, NULL),
+        assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, 0, NULL),
                          DCRF_OK);
         const double expected = sum_of_pairs(model, plan, workspace, labels);
         assert_near(energy.pairwise, expected, 1e-5 * (1 + expected));

@@ -161,8 +161,9 @@ static void null_for_a_solver(void **state) {
     assert_null_is_refused(dcrf_solver_start_marginals(NULL, marginals, LABELS, &error));
     assert_null_is_refused(dcrf_solver_marginals(NULL, marginals, PIXELS * LABELS, LABELS, &error));
     assert_null_is_refused(
-        dcrf_energy_of_labels(NULL, s.workspace, s.labels, &energy, NULL, &error));
-    assert_null_is_refused(dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, &error));
+        dcrf_energy_of_labels(NULL, s.workspace, s.labels, &energy, NULL, 0, &error));
+    assert_null_is_refused(
+        dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, 0, &error));
     assert_null(dcrf_solver_trace(NULL, &count));
     assert_int_equal(count, 0);
     dcrf_solver_get_info(NULL, &info);
@@ -331,7 +332,7 @@ static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     case 0:
         return dcrf_best_constant(s->plan, s->workspace, &label, &energy, error);
     case 1:
-        return dcrf_energy_of_labels(s->plan, s->workspace, s->labels, &energy, NULL, error);
+        return dcrf_energy_of_labels(s->plan, s->workspace, s->labels, &energy, NULL, 0, error);
     case 2:
         return dcrf_energy_at_most(s->plan, s->workspace, s->labels, &energy, NULL, error);
     case 3:
@@ -467,9 +468,9 @@ static void a_model_changes_under_a_solver(void **state) {
         assert_non_null(strstr(error.message, "has changed"));
         dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
         /* Changes 0 to 4 keep the plan valid. */
-        assert_int_equal(
-            dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, &error) == DCRF_OK,
-            change < 5);
+        assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, 0,
+                                               &error) == DCRF_OK,
+                         change < 5);
         /* A failed call has not changed the model: a new solver works. */
         assert_int_equal(dcrf_model_set_weight(s.model, 9, 2, &error), DCRF_ERROR_ARGUMENT);
         dcrf_solver_free(&s.solver);

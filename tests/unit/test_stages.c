@@ -244,7 +244,7 @@ static void cancelling_works_at_every_question(void **state) {
             const dcrf_solver_info info = info_of(solver);
             dcrf_solver_labels(solver, labels, scene.variables, NULL);
             assert_int_equal(
-                dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
+                dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, 0, NULL),
                 DCRF_OK);
             assert_int_equal(
                 dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, NULL),
@@ -288,7 +288,8 @@ static void no_time_at_all(void **state) {
         const dcrf_solver_info info = info_of(solver);
         dcrf_solver_labels(solver, labels, 60, NULL);
         assert_int_equal(
-            dcrf_energy_of_labels(toy.plan, toy.workspace, labels, &floats, NULL, NULL), DCRF_OK);
+            dcrf_energy_of_labels(toy.plan, toy.workspace, labels, &floats, NULL, 0, NULL),
+            DCRF_OK);
         assert_int_equal(info.iterations, 0);
         if (!isnan(info.lower_bound)) /* never below the true one */
             assert_true(info.energy.total >= toy_energy(&toy, labels) &&

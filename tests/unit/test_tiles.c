@@ -187,7 +187,7 @@ static dcrf_energy solve_whole(struct scene *s, dcrf_method method, uint16_t *la
     assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, &error), DCRF_OK);
     assert_true(dcrf_solver_run(solver, &error) >= 0);
     dcrf_solver_labels(solver, labels, dcrf_model_variables(model), NULL);
-    assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, &error),
+    assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, 0, &error),
                      DCRF_OK);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
