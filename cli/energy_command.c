@@ -67,7 +67,7 @@ static bool compute_parts(const evaluation_settings *settings, const built_model
     if (!model_plan(&settings->model, settings->image_file, built, &plan, problem))
         return false;
     const bool done = dcrf_energy_at_most(plan, built->workspace, labels, &parts.energy,
-                                          parts.pairwise_of_kernel, &error) >= 0 ||
+                                          parts.pairwise_of_kernel, KERNELS_MAX, &error) >= 0 ||
                       library_problem(problem, settings->labels_file, &error);
     dcrf_plan_free(&plan);
     return done && evaluation_say(settings, built, &report, &parts, problem);

@@ -513,7 +513,7 @@ EXPORT(const double *, dcrf_web_energy)(struct session *s) {
     static double figures[4];
     dcrf_energy energy;
     if (need_plan(s, DCRF_OPERATOR_FAST) < 0 ||
-        dcrf_energy_at_most(s->plan, s->workspace, s->labelling, &energy, NULL, &last_error) < 0)
+        dcrf_energy_at_most(s->plan, s->workspace, s->labelling, &energy, NULL, 0, &last_error) < 0)
         return NULL;
     figures[0] = energy.total;
     figures[1] = energy.unary;

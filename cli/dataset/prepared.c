@@ -297,7 +297,7 @@ static bool set_cliques(prepared_image *p, dcrf_workspace *workspace, const mode
 
 static bool energy_of(const prepared_image *p, dcrf_workspace *workspace, const uint16_t *labels,
                       dcrf_energy *energy, dcrf_error *error) {
-    return dcrf_energy_at_most(p->plan, workspace, labels, energy, NULL, error) >= 0;
+    return dcrf_energy_at_most(p->plan, workspace, labels, energy, NULL, 0, error) >= 0;
 }
 
 static bool is_constant(const uint16_t *labels, size_t count) {

@@ -33,10 +33,11 @@ DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace
  * DCRF_OPERATOR_EXACT, that of the formula (dcrf/model.h) with the features as given. Solvers and
  * certificates report this value. Its parts are not rounded up. If a kernel with nonzero weight has
  * a compatibility with a negative entry or a nonzero diagonal, the result is that of
- * dcrf_energy_of_labels. */
+ * dcrf_energy_of_labels. `pairwise_of_kernel` is as there. */
 DCRF_API dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
                                          const uint16_t *labels, dcrf_energy *energy,
-                                         double *pairwise_of_kernel, dcrf_error *error);
+                                         double *pairwise_of_kernel, size_t count,
+                                         dcrf_error *error);
 
 #ifdef __cplusplus
 }

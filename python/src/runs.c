@@ -21,7 +21,7 @@ PyObject *dcrf_py_energy(PyObject *object, PyObject *array) {
         return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = dcrf_py_need_plan(self, &error);
     if (status == DCRF_OK)
-        status = dcrf_energy_at_most(self->plan, self->workspace, labels, &value, NULL, &error);
+        status = dcrf_energy_at_most(self->plan, self->workspace, labels, &value, NULL, 0, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     dcrf_py_leave(&self->is_busy);
     return status < 0 ? dcrf_py_raise(&error) : dcrf_py_energy_dictionary(&value);

@@ -188,7 +188,8 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
 
 dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, dcrf_energy *energy,
-                                  double *pairwise_of_kernel, double *error_of, dcrf_error *error) {
+                                  double *pairwise_of_kernel, size_t count, double *error_of,
+                                  dcrf_error *error) {
     if (!plan || !workspace || !labels || !energy || !error_of)
         return dcrf_fail_null(error, "the plan, the workspace, the labelling or a result");
     DCRF_ENTER(workspace, error);
@@ -196,10 +197,13 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
     dcrf_energy found = {0};
     if (!dcrf_model_has_distances(model)) {
         *error_of = (double)NAN;
-        return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel,
-                                     model->kernel_count, error);
+        return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel, count,
+                                     error);
     }
     TRY(dcrf_plan_check(plan, error));
+    if (pairwise_of_kernel)
+        TRY(dcrf_check_room(pairwise_of_kernel, count, model->kernel_count,
+                            "the energies of kernels", error));
     TRY(dcrf_labels_check(model, labels, error));
     double *of_kernel =
         dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
@@ -228,9 +232,9 @@ void dcrf_energy_round_up(dcrf_energy *energy, double error_of) {
 
 dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
                                 const uint16_t *labels, dcrf_energy *energy,
-                                double *pairwise_of_kernel, dcrf_error *error) {
+                                double *pairwise_of_kernel, size_t count, dcrf_error *error) {
     double error_of = 0;
-    TRY(dcrf_energy_in_double(plan, workspace, labels, energy, pairwise_of_kernel, &error_of,
+    TRY(dcrf_energy_in_double(plan, workspace, labels, energy, pairwise_of_kernel, count, &error_of,
                               error));
     dcrf_energy_round_up(energy, error_of);
     return DCRF_OK;

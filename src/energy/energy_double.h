@@ -10,7 +10,8 @@
  * kernel with nonzero weight has a compatibility that is not a distance. */
 dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, dcrf_energy *energy,
-                                  double *pairwise_of_kernel, double *error_of, dcrf_error *error);
+                                  double *pairwise_of_kernel, size_t count, double *error_of,
+                                  dcrf_error *error);
 
 /* Add the error bound to the total, unless it is NaN. */
 void dcrf_energy_round_up(dcrf_energy *energy, double error_of);

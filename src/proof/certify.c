@@ -126,7 +126,7 @@ static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_ene
     /* The labelling is one candidate among others: the LP starts from the best. */
     TRY(dcrf_solver_consider(solver, labels, energy, error));
     return dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, labels, energy,
-                               NULL, error);
+                               NULL, 0, error);
 }
 
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,

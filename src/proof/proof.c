@@ -88,7 +88,7 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     struct dcrf_knowledge *known = run->known;
     double excess = INFINITY, error_of;
     TRY(known->distance ? DCRF_OK : dcrf_groups_excess(&run->groups, &excess, error));
-    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy, NULL,
+    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy, NULL, 0,
                               &error_of, error));
     const double floor = run->solver->info.unary_floor, bound = run->solver->info.lower_bound;
     const bool is_only_one = count_possible(known, info);

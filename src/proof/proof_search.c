@@ -50,7 +50,7 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
     double error_of;
     if (!run->lp->has_best)
         return DCRF_OK;
-    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL,
+    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL, 0,
                               &error_of, error));
     if (run->settings.certificate)
         return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);

@@ -457,7 +457,7 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     dcrf_status status = dcrf_stop_reason(&solver->stop);
     if (status == DCRF_OK)
         status = dcrf_energy_at_most(plan, solver->problem.workspace, solver->best, &energy, NULL,
-                                     error);
+                                     0, error);
     if (status != DCRF_OK) {
         if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
             !solver->method->lower_bound)

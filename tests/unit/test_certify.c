@@ -164,13 +164,13 @@ static void features_with_an_offset(void **state) {
         dcrf_energy precise;
         double error_of;
         assert_int_equal(dcrf_energy_in_double(far_one.plan, far_one.workspace, given, &precise,
-                                               NULL, &error_of, NULL),
+                                               NULL, 0, &error_of, NULL),
                          DCRF_OK);
         assert_true(fabsl((long double)precise.total - energy) <= (long double)error_of);
         dcrf_energy_round_up(&precise, error_of);
         assert_true(found.energy.total == precise.total);
         assert_int_equal(
-            dcrf_energy_at_most(far_one.plan, far_one.workspace, given, &precise, NULL, NULL),
+            dcrf_energy_at_most(far_one.plan, far_one.workspace, given, &precise, NULL, 0, NULL),
             DCRF_OK);
         assert_true(found.energy.total == precise.total);
         far_model_free(&far_one);

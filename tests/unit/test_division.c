@@ -448,7 +448,7 @@ static void diagonals_and_energies_are_divided(void **state) {
          * and the unary energies are. */
         dcrf_pool_observe(pool, count_chunks, &loops[2]);
         assert_int_equal(
-            dcrf_energy_in_double(plan, workspace, labels, &found, NULL, &energy[i][3], NULL),
+            dcrf_energy_in_double(plan, workspace, labels, &found, NULL, 0, &energy[i][3], NULL),
             DCRF_OK);
         assert_true(count_whole(&loops[2]) >= 2 * 2 * 2 + 1);
         energy[i][0] = found.unary;

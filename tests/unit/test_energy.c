@@ -53,9 +53,9 @@ static void check_labelling(const struct scene *s, const uint16_t *x) {
                      DCRF_OK);
     assert_memory_equal(&again, &energy, sizeof energy);
     double error_of;
-    assert_int_equal(
-        dcrf_energy_in_double(s->plan, s->workspace, x, &again, of_kernel, &error_of, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_energy_in_double(s->plan, s->workspace, x, &again, of_kernel, KERNELS,
+                                           &error_of, NULL),
+                     DCRF_OK);
     assert_energies(&again, &expected.energy, expected.pair_scale);
     for (size_t m = 0; m < KERNELS; m++)
         assert_close(of_kernel[m], expected.of_kernel[m], expected.pair_scale);
@@ -356,6 +356,13 @@ static void bad_labellings_are_refused(void **state) {
     assert_fails(
         DCRF_ERROR_SIZE, "the energies of kernels: the array holds 3 elements, 4 are needed", error,
         dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, KERNELS - 1, &error));
+    for (size_t k = 0; k < 2; k++) { /* without distances and with */
+        set_compatibility(&s, 1, k ? DCRF_COMPATIBILITY_POTTS : DCRF_COMPATIBILITY_VECTOR);
+        assert_fails(
+            DCRF_ERROR_SIZE, "the energies of kernels: the array holds 3 elements, 4 are needed",
+            error,
+            dcrf_energy_at_most(s.plan, s.workspace, x, &energy, of_kernel, KERNELS - 1, &error));
+    }
     assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,
                  dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, 0, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,

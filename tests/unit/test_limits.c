@@ -60,7 +60,7 @@ static dcrf_status try_energy(struct scene *scene, uint16_t *labels, dcrf_error 
 
 static dcrf_status try_double(struct scene *scene, uint16_t *labels, dcrf_error *error) {
     dcrf_energy energy;
-    return dcrf_energy_at_most(scene->plan, scene->workspace, labels, &energy, NULL, error);
+    return dcrf_energy_at_most(scene->plan, scene->workspace, labels, &energy, NULL, 0, error);
 }
 
 static dcrf_status try_relaxed(struct scene *scene, uint16_t *labels, dcrf_error *error) {
@@ -368,9 +368,9 @@ static void runs_end_with_what_they_have(void **state) {
                 assert_int_equal(dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy,
                                                        NULL, 0, NULL),
                                  DCRF_OK);
-                assert_int_equal(
-                    dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, NULL),
-                    DCRF_OK);
+                assert_int_equal(dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most,
+                                                     NULL, 0, NULL),
+                                 DCRF_OK);
                 if (isnan(info.energy.total))
                     assert_int_equal(stop, DCRF_STOP_CANCELLED);
                 else

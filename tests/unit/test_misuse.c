@@ -334,7 +334,7 @@ static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     case 1:
         return dcrf_energy_of_labels(s->plan, s->workspace, s->labels, &energy, NULL, 0, error);
     case 2:
-        return dcrf_energy_at_most(s->plan, s->workspace, s->labels, &energy, NULL, error);
+        return dcrf_energy_at_most(s->plan, s->workspace, s->labels, &energy, NULL, 0, error);
     case 3:
         return dcrf_certify(s->plan, s->workspace, s->labels, &settings, &certificate, error);
     case 4:

@@ -247,7 +247,7 @@ static void cancelling_works_at_every_question(void **state) {
                 dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, 0, NULL),
                 DCRF_OK);
             assert_int_equal(
-                dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, NULL),
+                dcrf_energy_at_most(scene.plan, scene.workspace, labels, &at_most, NULL, 0, NULL),
                 DCRF_OK);
             /* Without time for the energy in double, the float energy is used. A bound is never
              * compared with an energy below the true one. */
