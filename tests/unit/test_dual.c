@@ -387,11 +387,53 @@ static void test_simplex_of_almost_nothing(void **state) {
     assert_true(row[0] == 1 && row[1] >= 0 && row[1] < 1e-15f && row[2] == row[1]);
 }
 
+/* Several rows at a time give the bytes of each alone: rows with ties, totals of 0, totals that are
+ * negligible, more columns than are transposed, and groups of rows that are not full. */
+static void test_simplex_of_rows(void **state) {
+    (void)state;
+    enum { MOST = 70, ROWS = 8 };
+    assert_int_equal(ROWS, DCRF_SIMPLEX_ROWS);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 2);
+    for (int round = 0; round < 5000; round++) {
+        float rows[ROWS * (MOST + 3)];
+        double totals[ROWS], thetas[ROWS];
+        const size_t count = 1 + dcrf_rng_next(&rng) % MOST;
+        const size_t stride = count + dcrf_rng_next(&rng) % 4;
+        const size_t row_count = round % 2 ? ROWS : 1 + dcrf_rng_next(&rng) % ROWS;
+        for (size_t r = 0; r < ROWS; r++) {
+            const double scale = pow(10, 4 * dcrf_rng_uniform(&rng) - 2);
+            totals[r] = dcrf_rng_next(&rng) % 8 == 0 ? 0 : dcrf_rng_uniform(&rng);
+            for (size_t i = 0; i < stride; i++)
+                rows[r * stride + i] =
+                    (float)(scale * floor(16 * dcrf_rng_uniform(&rng)) / 16 - scale / 3);
+            if (dcrf_rng_next(&rng) % 8 == 0)
+                for (size_t i = 0; i < stride; i++)
+                    rows[r * stride + i] += 1e20f;
+        }
+        dcrf_simplex_thresholds(rows, stride, row_count, count, totals, thetas);
+        for (size_t r = 0; r < row_count; r++) {
+            const double alone = totals[r] > 0
+                                     ? dcrf_simplex_threshold(rows + r * stride, count, totals[r])
+                                     : (double)INFINITY;
+            assert_true(thetas[r] == alone);
+        }
+        float projected[ROWS * (MOST + 3)];
+        memcpy(projected, rows, sizeof rows);
+        dcrf_simplex_project_rows(projected, stride, row_count, count);
+        for (size_t r = 0; r < row_count; r++) {
+            dcrf_simplex_project(rows + r * stride, count);
+            assert_memory_equal(projected + r * stride, rows + r * stride, count * sizeof *rows);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_simplex),       cmocka_unit_test(test_simplex_of_almost_nothing),
-        cmocka_unit_test(test_cliques),       cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_bound_of_sums), cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_simplex),         cmocka_unit_test(test_simplex_of_almost_nothing),
+        cmocka_unit_test(test_simplex_of_rows), cmocka_unit_test(test_simplex_of_almost_nothing),
+        cmocka_unit_test(test_cliques),         cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_bound_of_sums),   cmocka_unit_test(test_mixtures),
         cmocka_unit_test(test_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

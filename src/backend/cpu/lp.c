@@ -187,8 +187,7 @@ static double sum_objective(void *context, size_t begin, size_t end) {
  * where the momentum points uphill, and the number of variables whose y uses the shared column. */
 enum { UPHILL, NEW_LABELS, DESCEND_SUMS };
 
-static void descend(void *context, size_t begin, size_t end, double *sums) {
-    const dcrf_backend_lp *lp = context;
+static void descend_rows(const dcrf_backend_lp *lp, size_t begin, size_t end, double *sums) {
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
     const struct dcrf_dual_space *space = &blocks->space;
     const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
@@ -203,13 +202,23 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
         if (current->clique)
             for (size_t i = 0; i < space->labels; i++)
                 y[i] += tau * (float)current->clique[row + i];
-        dcrf_simplex_project(y, space->labels);
+    }
+    dcrf_simplex_project_rows(blocks->y + begin * space->stride, space->stride, end - begin,
+                              space->labels);
+    for (size_t a = begin; a < end; a++) {
+        const size_t row = a * space->stride;
+        const float *y = blocks->y + row, *z = blocks->z + row;
         float sum = 0;
         for (size_t i = 0; i < space->labels; i++)
             sum += (z[i] - y[i]) * (y[i] - blocks->previous[row + i]);
         sums[UPHILL] += (double)(lp->metric[a] * sum);
         sums[NEW_LABELS] += dcrf_lp_blocks_share(blocks) && y[blocks->used] > 0;
     }
+}
+
+static void descend(void *context, size_t begin, size_t end, double *sums) {
+    for (size_t a = begin; a < end; a += DCRF_SIMPLEX_ROWS)
+        descend_rows(context, a, end - a < DCRF_SIMPLEX_ROWS ? end : a + DCRF_SIMPLEX_ROWS, sums);
 }
 
 /* The same in the metric of the cuts plus lp->metric; every label has its own column. */

@@ -38,43 +38,61 @@ struct majorant {
     float *difference, *filtered; /* w - z, and K of it: moving columns only */
 };
 
-/* y' becomes `next`. The sums: positive where the momentum points uphill, and -M(w). */
+/* The sums: positive where the momentum points uphill, and -M(w). */
 enum { UPHILL, DECREASE, SUMS };
 
-static void descend(void *context, size_t begin, size_t end, double *sums) {
-    const struct majorant *m = context;
+/* What is projected replaces the filtered row, and the total that the row keeps is found. */
+static double find_goal(const struct majorant *m, size_t a, double *total) {
     const struct dcrf_lp_blocks *blocks = m->blocks;
     const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
     const float *unary = dcrf_dual_unary(&blocks->space);
-    for (size_t a = begin; a < end; a++) {
-        const size_t row = a * blocks->space.stride;
-        const float metric = m->metric[a], tau = m->epsilon / metric;
-        const float *z = blocks->z + row, *y = blocks->y + row;
-        const float *difference = m->difference + a * m->stride;
-        float *goal = m->filtered + a * m->stride, *next = m->next + row;
-        float uphill = 0, decrease = 0;
-        double total = 0;
-        for (size_t k = 0; k < m->count; k++) {
-            const size_t i = m->moving[k];
-            float dual = (float)current->pairwise[row + i];
-            if (current->clique)
-                dual += (float)current->clique[row + i];
-            const float down = dual - unary[row + i], pull = goal[k] / m->epsilon;
-            goal[k] = z[i] + tau * (down + pull);
-            decrease +=
-                difference[k] * (down + 0.5f * (pull - metric / m->epsilon * difference[k]));
-            total += (double)y[i];
-        }
-        memcpy(next, y, blocks->space.stride * sizeof *next);
-        const double theta = total > 0 ? dcrf_simplex_threshold(goal, m->count, total) : 0;
-        for (size_t k = 0; k < m->count && total > 0; k++) {
-            const size_t i = m->moving[k];
-            const double value = (double)goal[k] - theta;
-            next[i] = value > 0 ? (float)value : 0;
-            uphill += (z[i] + difference[k] - next[i]) * (next[i] - y[i]);
-        }
-        sums[UPHILL] += (double)(metric * uphill);
-        sums[DECREASE] += (double)decrease;
+    const size_t row = a * blocks->space.stride;
+    const float metric = m->metric[a], tau = m->epsilon / metric;
+    const float *z = blocks->z + row, *y = blocks->y + row;
+    const float *difference = m->difference + a * m->stride;
+    float *goal = m->filtered + a * m->stride, decrease = 0;
+    *total = 0;
+    for (size_t k = 0; k < m->count; k++) {
+        const size_t i = m->moving[k];
+        float dual = (float)current->pairwise[row + i];
+        if (current->clique)
+            dual += (float)current->clique[row + i];
+        const float down = dual - unary[row + i], pull = goal[k] / m->epsilon;
+        goal[k] = z[i] + tau * (down + pull);
+        decrease += difference[k] * (down + 0.5f * (pull - metric / m->epsilon * difference[k]));
+        *total += (double)y[i];
+    }
+    return (double)decrease;
+}
+
+/* y' becomes `next`. */
+static double take_goal(const struct majorant *m, size_t a, double theta) {
+    const struct dcrf_lp_blocks *blocks = m->blocks;
+    const size_t row = a * blocks->space.stride;
+    const float *z = blocks->z + row, *y = blocks->y + row;
+    const float *goal = m->filtered + a * m->stride, *difference = m->difference + a * m->stride;
+    float *next = m->next + row, uphill = 0;
+    memcpy(next, y, blocks->space.stride * sizeof *next);
+    for (size_t k = 0; k < m->count; k++) {
+        const size_t i = m->moving[k];
+        const double value = (double)goal[k] - theta;
+        next[i] = value > 0 ? (float)value : 0;
+        uphill += (z[i] + difference[k] - next[i]) * (next[i] - y[i]);
+    }
+    return (double)(m->metric[a] * uphill);
+}
+
+static void descend(void *context, size_t begin, size_t end, double *sums) {
+    const struct majorant *m = context;
+    double totals[DCRF_SIMPLEX_ROWS], thetas[DCRF_SIMPLEX_ROWS];
+    for (size_t a = begin; a < end; a += DCRF_SIMPLEX_ROWS) {
+        const size_t rows = end - a < DCRF_SIMPLEX_ROWS ? end - a : DCRF_SIMPLEX_ROWS;
+        for (size_t r = 0; r < rows; r++)
+            sums[DECREASE] += find_goal(m, a + r, &totals[r]);
+        dcrf_simplex_thresholds(m->filtered + a * m->stride, m->stride, rows, m->count, totals,
+                                thetas);
+        for (size_t r = 0; r < rows; r++)
+            sums[UPHILL] += take_goal(m, a + r, thetas[r]);
     }
 }
 
