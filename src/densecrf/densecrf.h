@@ -194,12 +194,12 @@ bool dcrf_densecrf_order_new(dcrf_densecrf *crf);
 
 /* ---- active.c ------------------------------------------------------------------------------- */
 
-/* A distribution during updates. Rows hold the active labels only. The others have no message, so
- * only the denominator of the softmax changes their probabilities: an update needs only
- * log_rest_a = ln sum_i exp(-unary_ai) over them, and q_ai = scale_a exp(-unary_ai - shift_a)
- * restores them. */
+/* The distributions of all variables during updates. Rows hold the active labels only. The others
+ * have no message, so only the denominator of the softmax changes their probabilities: an update
+ * needs only log_rest_a = ln sum_i exp(-unary_ai) over them, and
+ * q_ai = scale_a exp(-unary_ai - shift_a) restores them. */
 
-struct dcrf_field {
+struct dcrf_beliefs {
     const dcrf_densecrf *crf;
     dcrf_pool *pool;
     float threshold;    /* labels at or below it everywhere need no filter; negative: all do */
@@ -225,53 +225,53 @@ struct dcrf_field {
     float rest_peak; /* the largest q of a label that is not active */
 };
 
-dcrf_status dcrf_field_new(struct dcrf_field **field, const dcrf_densecrf *crf,
-                           dcrf_workspace *workspace, dcrf_error *error);
-void dcrf_field_free(struct dcrf_field **field);
+dcrf_status dcrf_beliefs_new(struct dcrf_beliefs **beliefs, const dcrf_densecrf *crf,
+                             dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_beliefs_free(struct dcrf_beliefs **beliefs);
 
 /* Make all labels active; the rows are not filled. */
-void dcrf_field_take_all(struct dcrf_field *field);
+void dcrf_beliefs_take_all(struct dcrf_beliefs *beliefs);
 
 /* Set q to softmax(-unary), whose peaks are known, or to the caller's planes, in rows of the labels
  * that count. With *stores = false, planes whose labels all count are only checked, and nothing is
  * stored; *stores says whether something was. */
-dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
-dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, bool *stores,
-                            dcrf_error *error);
+dcrf_status dcrf_beliefs_start(struct dcrf_beliefs *beliefs, dcrf_error *error);
+dcrf_status dcrf_beliefs_load(struct dcrf_beliefs *beliefs, const float *q, bool *stores,
+                              dcrf_error *error);
 
 /* Would rows be shorter without the labels that have faded? If so, and still so once the threshold
- * is measured, dcrf_field_adapt removes them from the rows. */
-bool dcrf_field_must_adapt(const struct dcrf_field *field);
-dcrf_status dcrf_field_measure_threshold(struct dcrf_field *field, dcrf_error *error);
-dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error);
+ * is measured, dcrf_beliefs_adapt removes them from the rows. */
+bool dcrf_beliefs_must_adapt(const struct dcrf_beliefs *beliefs);
+dcrf_status dcrf_beliefs_measure_threshold(struct dcrf_beliefs *beliefs, dcrf_error *error);
+dcrf_status dcrf_beliefs_adapt(struct dcrf_beliefs *beliefs, dcrf_error *error);
 
 /* Swap q, shift and scale with those before the last update. */
-void dcrf_field_swap(struct dcrf_field *field);
+void dcrf_beliefs_swap(struct dcrf_beliefs *beliefs);
 
 /* If the last update raised a label above the threshold that it did not filter
- * (dcrf_field_must_wake), it must be repeated with that label: dcrf_field_wake restores the state
- * before the update, with such labels in the rows. `planes`: what dcrf_field_load was given, or
- * NULL. */
-dcrf_status dcrf_field_wake(struct dcrf_field *field, const float *planes, dcrf_error *error);
+ * (dcrf_beliefs_must_wake), it must be repeated with that label: dcrf_beliefs_wake restores the
+ * state before the update, with such labels in the rows. `planes`: what dcrf_beliefs_load was
+ * given, or NULL. */
+dcrf_status dcrf_beliefs_wake(struct dcrf_beliefs *beliefs, const float *planes, dcrf_error *error);
 
 /* Write q into planes. */
-void dcrf_field_store(const struct dcrf_field *field, float *q);
+void dcrf_beliefs_store(const struct dcrf_beliefs *beliefs, float *q);
 
-static inline bool dcrf_field_has_rest(const struct dcrf_field *field) {
-    return field->active < field->crf->labels;
+static inline bool dcrf_beliefs_has_rest(const struct dcrf_beliefs *beliefs) {
+    return beliefs->active < beliefs->crf->labels;
 }
 
-static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
-    return dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
+static inline bool dcrf_beliefs_must_wake(const struct dcrf_beliefs *beliefs) {
+    return dcrf_beliefs_has_rest(beliefs) && beliefs->rest_peak > beliefs->threshold;
 }
 
 /* Called before and after a loop that raises the peaks of its thread, by label or by place in the
  * rows. The last number of a part is for the rest; its maximum is returned. */
-void dcrf_field_clear_peaks(struct dcrf_field *field);
+void dcrf_beliefs_clear_peaks(struct dcrf_beliefs *beliefs);
 /* Do the peaks in a part, by place, already show that rows cannot be shorter? Then no more need to
  * be collected. */
-bool dcrf_field_is_alive(const struct dcrf_field *field, const float *peak_part);
-float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place);
+bool dcrf_beliefs_is_alive(const struct dcrf_beliefs *beliefs, const float *peak_part);
+float dcrf_beliefs_collect_peaks(struct dcrf_beliefs *beliefs, bool by_place);
 
 /* ---- spread.c ------------------------------------------------------------------------------- */
 
@@ -324,7 +324,7 @@ void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, struct dcr
 /* ---- rings.c -------------------------------------------------------------------------------- */
 
 struct dcrf_rings {
-    const struct dcrf_field *field;
+    const struct dcrf_beliefs *beliefs;
     float *ring; /* ring_floats in all; each task, a segment of a share, has task_floats */
     size_t ring_floats, task_floats;
     size_t shares;                          /* into which the labels are divided */
@@ -342,7 +342,7 @@ size_t dcrf_rings_count(const dcrf_densecrf *crf, bool ring, bool scalar);
 bool dcrf_rings_any(const dcrf_densecrf *crf);
 
 /* Allocate memory; false: out of memory. */
-bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
+bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_beliefs *beliefs,
                      dcrf_workspace *workspace);
 
 /* Apply all lattices with a ring, of which there is at least one, to the first `floats` floats of
@@ -352,7 +352,7 @@ bool dcrf_rings_in_place(const struct dcrf_rings *rings);
 
 /* message += mu filtered, for `rows` rows and the labels at .. at + width - 1, which `filtered`
  * holds in rows of `step` floats. */
-void dcrf_densecrf_add_message(const struct dcrf_field *field,
+void dcrf_densecrf_add_message(const struct dcrf_beliefs *beliefs,
                                const struct dcrf_densecrf_term *term, const float *filtered,
                                size_t step, size_t at, size_t width, float *message, size_t rows);
 

@@ -50,7 +50,7 @@ static size_t share_work(size_t floats, size_t shares) {
 
 /* Divide the lattices among the threads of a share. Returns the work for the largest segments. */
 static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
-    const dcrf_densecrf *crf = rings->field->crf;
+    const dcrf_densecrf *crf = rings->beliefs->crf;
     double work = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
         dcrf_lattice_divide(dcrf_densecrf_lattice(&crf->terms[m]), threads, &rings->segments[m]);
@@ -63,7 +63,7 @@ static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
 static void divide_work(struct dcrf_rings *rings, size_t floats, size_t threads) {
     double least = INFINITY;
     rings->shares = 1;
-    for (size_t shares = 1; dcrf_rings_any(rings->field->crf) && shares <= threads &&
+    for (size_t shares = 1; dcrf_rings_any(rings->beliefs->crf) && shares <= threads &&
                             shares <= floats / 4 && threads > 1;
          shares++) {
         const double work =
@@ -76,13 +76,13 @@ static void divide_work(struct dcrf_rings *rings, size_t floats, size_t threads)
     divide_lattices(rings, threads / rings->shares);
 }
 
-bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
+bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_beliefs *beliefs,
                      dcrf_workspace *workspace) {
-    const dcrf_densecrf *crf = field->crf;
+    const dcrf_densecrf *crf = beliefs->crf;
     const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
     size_t tasks = 1, most = 0;
-    *rings = (struct dcrf_rings){.field = field};
+    *rings = (struct dcrf_rings){.beliefs = beliefs};
     rings->segments = dcrf_workspace_slot(workspace, &segments_slot, crf->term_count + 1,
                                           sizeof *rings->segments);
     if (!rings->segments)
@@ -111,21 +111,21 @@ bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
     return rings->ring && rings->filtered;
 }
 
-void dcrf_densecrf_add_message(const struct dcrf_field *field,
+void dcrf_densecrf_add_message(const struct dcrf_beliefs *beliefs,
                                const struct dcrf_densecrf_term *term, const float *filtered,
                                size_t step, size_t at, size_t width, float *message, size_t rows) {
-    const size_t end = at + width < field->active ? at + width : field->active;
+    const size_t end = at + width < beliefs->active ? at + width : beliefs->active;
     for (size_t r = 0; r < rows; r++) {
         const float *in = filtered + r * step;
-        float *out = message + r * field->stride;
+        float *out = message + r * beliefs->stride;
         for (size_t k = at; k < end; k++) {
             const float value = in[k - at];
             if (term->compatibility == DCRF_COMPATIBILITY_VECTOR) {
-                out[k] += term->mu[field->label[k]] * value;
+                out[k] += term->mu[beliefs->label[k]] * value;
             } else {
                 /* All labels are active, each in its own place. */
-                const float *mu = term->mu + k * field->active;
-                for (size_t i = 0; i < field->active; i++)
+                const float *mu = term->mu + k * beliefs->active;
+                for (size_t i = 0; i < beliefs->active; i++)
                     out[i] += mu[i] * value;
             }
         }
@@ -142,42 +142,43 @@ static void add_filtered(void *context, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct addition *addition = context;
     const struct dcrf_rings *rings = addition->rings;
-    dcrf_densecrf_add_message(
-        rings->field, addition->term, rings->filtered + begin * addition->width, addition->width,
-        addition->at, addition->width, rings->message + begin * rings->field->stride, end - begin);
+    dcrf_densecrf_add_message(rings->beliefs, addition->term,
+                              rings->filtered + begin * addition->width, addition->width,
+                              addition->at, addition->width,
+                              rings->message + begin * rings->beliefs->stride, end - begin);
 }
 
 /* The filter of a lattice with a ring for the labels at .. at + width - 1. */
 static struct dcrf_lattice_filter ring_filter(const struct dcrf_rings *rings, size_t term,
                                               size_t at, size_t width, float *ring) {
-    const struct dcrf_field *field = rings->field;
-    return (struct dcrf_lattice_filter){.lattice = dcrf_densecrf_lattice(&field->crf->terms[term]),
-                                        .width = width,
-                                        .in = field->q + at,
-                                        .in_stride = field->stride,
-                                        .out = rings->message + at,
-                                        .out_stride = field->stride,
-                                        .factor = field->crf->terms[term].gain *
-                                                  field->crf->terms[term].mu[0],
-                                        .scratch = ring};
+    const struct dcrf_beliefs *beliefs = rings->beliefs;
+    return (struct dcrf_lattice_filter){
+        .lattice = dcrf_densecrf_lattice(&beliefs->crf->terms[term]),
+        .width = width,
+        .in = beliefs->q + at,
+        .in_stride = beliefs->stride,
+        .out = rings->message + at,
+        .out_stride = beliefs->stride,
+        .factor = beliefs->crf->terms[term].gain * beliefs->crf->terms[term].mu[0],
+        .scratch = ring};
 }
 
 /* Add to the message the terms with a ring whose compatibility is not a scalar, for some labels. */
 static void add_rings(const struct dcrf_rings *rings, size_t at, size_t width) {
-    const struct dcrf_field *field = rings->field;
-    const dcrf_densecrf *crf = field->crf;
+    const struct dcrf_beliefs *beliefs = rings->beliefs;
+    const dcrf_densecrf *crf = beliefs->crf;
     for (size_t m = 0; m < crf->term_count; m++) {
         const struct dcrf_densecrf_term *term = &crf->terms[m];
         if (!dcrf_densecrf_has_ring(term) || dcrf_densecrf_is_scalar(term))
             continue;
         struct dcrf_lattice_filter filter = ring_filter(rings, m, at, width, rings->ring);
-        filter.pool = field->pool;
+        filter.pool = beliefs->pool;
         filter.out = rings->filtered;
         filter.out_stride = width;
         filter.factor = term->gain;
         dcrf_lattice_filter(&filter);
         struct addition addition = {rings, term, at, width};
-        dcrf_parallel_for(field->pool, crf->variables, DCRF_DENSECRF_GRAIN, add_filtered,
+        dcrf_parallel_for(beliefs->pool, crf->variables, DCRF_DENSECRF_GRAIN, add_filtered,
                           &addition);
     }
 }
@@ -229,7 +230,7 @@ static void filter_shares(void *context, size_t begin, size_t end, size_t worker
 
 /* Write the other terms with a ring to the message, or add them to it. */
 static void put_rings(const struct dcrf_rings *rings) {
-    const dcrf_densecrf *crf = rings->field->crf;
+    const dcrf_densecrf *crf = rings->beliefs->crf;
     bool is_left = true;
     for (size_t block = 0; is_left; block++) {
         struct turn turn = {rings, 0, block, rings->has_message};
@@ -243,8 +244,9 @@ static void put_rings(const struct dcrf_rings *rings) {
             if (!dcrf_densecrf_has_ring(&crf->terms[turn.term]) ||
                 !dcrf_densecrf_is_scalar(&crf->terms[turn.term]))
                 continue;
-            dcrf_parallel_for(rings->field->pool, rings->shares * rings->segments[turn.term].count,
-                              1, filter_shares, &turn);
+            dcrf_parallel_for(rings->beliefs->pool,
+                              rings->shares * rings->segments[turn.term].count, 1, filter_shares,
+                              &turn);
             turn.accumulates = true;
         }
     }
@@ -252,7 +254,7 @@ static void put_rings(const struct dcrf_rings *rings) {
 
 /* True if no thread reads what another one writes. */
 bool dcrf_rings_in_place(const struct dcrf_rings *rings) {
-    const dcrf_densecrf *crf = rings->field->crf;
+    const dcrf_densecrf *crf = rings->beliefs->crf;
     for (size_t m = 0; m < crf->term_count; m++)
         if (dcrf_densecrf_has_ring(&crf->terms[m]) && rings->segments[m].count > 1)
             return false;
@@ -260,15 +262,15 @@ bool dcrf_rings_in_place(const struct dcrf_rings *rings) {
 }
 
 void dcrf_rings_filter(struct dcrf_rings *rings, size_t floats, float *message) {
-    const struct dcrf_field *field = rings->field;
-    const dcrf_densecrf *crf = field->crf;
+    const struct dcrf_beliefs *beliefs = rings->beliefs;
+    const dcrf_densecrf *crf = beliefs->crf;
     rings->floats = floats;
     rings->message = message;
     rings->has_message = dcrf_rings_count(crf, true, false) > 0;
     if (rings->has_message) {
-        memset(message, 0, crf->variables * field->stride * sizeof *message);
-        for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
-            add_rings(rings, at, dcrf_spread_block_width(field->stride, at));
+        memset(message, 0, crf->variables * beliefs->stride * sizeof *message);
+        for (size_t at = 0; at < beliefs->stride; at += DCRF_DSP_WIDTH)
+            add_rings(rings, at, dcrf_spread_block_width(beliefs->stride, at));
     }
     put_rings(rings);
 }

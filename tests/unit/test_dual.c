@@ -431,10 +431,9 @@ static void test_simplex_of_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_simplex),         cmocka_unit_test(test_simplex_of_almost_nothing),
-        cmocka_unit_test(test_simplex_of_rows), cmocka_unit_test(test_simplex_of_almost_nothing),
-        cmocka_unit_test(test_cliques),         cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_bound_of_sums),   cmocka_unit_test(test_mixtures),
-        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_simplex_of_rows), cmocka_unit_test(test_cliques),
+        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_bound_of_sums),
+        cmocka_unit_test(test_mixtures),        cmocka_unit_test(test_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
