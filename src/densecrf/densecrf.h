@@ -63,7 +63,7 @@ struct dcrf_densecrf {
     size_t labels;
     size_t band; /* variables processed together */
     size_t bands;
-    size_t groups;        /* of bands, in every lattice */
+    size_t sectors;       /* of bands, in every lattice */
     uint32_t *order;      /* the variable at each place; unary energies and rows are by place */
     uint32_t *segment;    /* the first place of each, then the number of variables */
     size_t *band_segment; /* bands + 1: the first segment of each band */
@@ -285,7 +285,7 @@ struct dcrf_spread {
     struct dcrf_spread_rows {
         float *blurred;
         float *splat;
-        float *copies; /* separate copies: of what is splat, by group */
+        float *copies; /* separate copies: of what is splat, by sector */
         float *taken;  /* and of what is sliced, by thread */
     } term[DCRF_DENSECRF_MOST_TERMS];
 };
@@ -298,24 +298,24 @@ bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
  * What is on the lattices is lost. Changing only spread->width affects the splats after it. */
 void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width);
 
-/* A group of bands, and the thread that works on it. */
+/* A sector of bands, and the thread that works on it. */
 struct dcrf_spread_place {
-    size_t group, worker;
+    size_t sector, worker;
 };
 
-/* Start, then splat all groups: begin each, splat its bands in order, with the rows of their
- * variables, and end it. Groups can be splat concurrently. */
+/* Start, then splat all sectors: begin each, splat its bands in order, with the rows of their
+ * variables, and end it. Sectors can be splat concurrently. */
 void dcrf_spread_start(const struct dcrf_spread *spread);
-void dcrf_spread_begin(const struct dcrf_spread *spread, size_t group);
+void dcrf_spread_begin(const struct dcrf_spread *spread, size_t sector);
 void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
                        size_t band, const float *rows);
-void dcrf_spread_end(const struct dcrf_spread *spread, size_t group);
+void dcrf_spread_end(const struct dcrf_spread *spread, size_t sector);
 
-/* Join the groups once all are splat; and blur: slicing reads the result from then on. */
+/* Join the sectors once all are splat; and blur: slicing reads the result from then on. */
 void dcrf_spread_join(const struct dcrf_spread *spread);
 void dcrf_spread_blur(struct dcrf_spread *spread);
 
-/* Before the bands of a group are sliced; and rows = factor times what the variables of a band get
+/* Before the bands of a sector are sliced; and rows = factor times what the variables of a band get
  * from a lattice without a ring, or += that if `accumulate`. */
 void dcrf_spread_take(const struct dcrf_spread *spread, struct dcrf_spread_place at);
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,

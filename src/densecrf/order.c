@@ -19,13 +19,13 @@
 #define STRIP_BITS_FEW 6
 #define STRIP_BITS_MANY 5
 
-/* Panels such that groups of bands (lattice_groups.c) are about square: fewer vertices are shared.
- */
+/* Panels such that sectors of bands (lattice_sectors.c) are about square, which shares fewer
+ * vertices. */
 static size_t panels_of(const dcrf_densecrf *crf) {
     const size_t width = crf->grid.size[0], height = crf->variables / width;
     size_t panels = 1;
-    while (2 * panels <= crf->groups &&
-           width / panels > 2 * (height * panels / crf->groups)) /* a group: columns, lines */
+    while (2 * panels <= crf->sectors &&
+           width / panels > 2 * (height * panels / crf->sectors)) /* a sector: columns, lines */
         panels *= 2;
     return panels;
 }
@@ -93,7 +93,7 @@ bool dcrf_densecrf_order_new(dcrf_densecrf *crf) {
     const unsigned strip_bits = crf->labels <= FEW_LABELS ? STRIP_BITS_FEW : STRIP_BITS_MANY;
     crf->band = (size_t)1 << (2 * strip_bits);
     crf->bands = (crf->variables + crf->band - 1) / crf->band;
-    crf->groups = dcrf_lattice_group_count(crf->variables, crf->bands);
+    crf->sectors = dcrf_lattice_sector_count(crf->variables, crf->bands);
     crf->order = dcrf_allocate(crf->variables, sizeof *crf->order);
     crf->band_segment = dcrf_allocate(crf->bands + 1, sizeof *crf->band_segment);
     if (!crf->order || !crf->band_segment)

@@ -2,8 +2,8 @@
  *
  * An update slices its messages from the blurred lattices of the last q, and splats the new q
  * onto them band by band while its rows are in the cache. So every lattice has two sets of rows:
- * `blurred`, which are sliced, and `splat`, which are blurred when all bands are done; groups of
- * bands work on copies of some of them (lattice_groups.c). Labels come in blocks of at most
+ * `blurred`, which are sliced, and `splat`, which are blurred when all bands are done; sectors of
+ * bands work on copies of some of them (lattice_sectors.c). Labels come in blocks of at most
  * DCRF_DSP_WIDTH, each with its own rows, one block after the other. Lattices with a ring are not
  * stored here. */
 #include "densecrf/densecrf.h"
@@ -20,7 +20,7 @@ static const struct dcrf_lattice *lattice_of(const struct dcrf_spread *spread, s
     return dcrf_densecrf_lattice(&spread->crf->terms[term]);
 }
 
-/* The rows of a term: of the vertices, copies of all groups, and copies taken by all threads. */
+/* The rows of a term: of the vertices, copies of all sectors, and copies taken by all threads. */
 struct row_counts {
     size_t vertices, copies, taken;
 };
@@ -93,11 +93,11 @@ void dcrf_spread_start(const struct dcrf_spread *spread) {
         dcrf_lattice_sums_start(sums, all_sums(spread, at, sums), spread->pool);
 }
 
-void dcrf_spread_begin(const struct dcrf_spread *spread, size_t group) {
+void dcrf_spread_begin(const struct dcrf_spread *spread, size_t sector) {
     struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
     for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
         for (size_t i = all_sums(spread, at, sums); i-- > 0;)
-            dcrf_lattice_sums_begin(&sums[i], group);
+            dcrf_lattice_sums_begin(&sums[i], sector);
 }
 
 void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, struct dcrf_spread_place at,
@@ -107,15 +107,15 @@ void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, struct dcr
     for (size_t k = 0; k < spread->width; k += DCRF_DSP_WIDTH) {
         const struct dcrf_lattice_sums sums = sums_of(spread, term, k);
         dcrf_lattice_splat_band(sums.lattice, band, rows + k, spread->stride, sums.width,
-                                dcrf_lattice_sums_rows(&sums, at.group));
+                                dcrf_lattice_sums_rows(&sums, at.sector));
     }
 }
 
-void dcrf_spread_end(const struct dcrf_spread *spread, size_t group) {
+void dcrf_spread_end(const struct dcrf_spread *spread, size_t sector) {
     struct dcrf_lattice_sums sums[DCRF_DENSECRF_MOST_TERMS];
     for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
         for (size_t i = all_sums(spread, at, sums); i-- > 0;)
-            dcrf_lattice_sums_end(&sums[i], group);
+            dcrf_lattice_sums_end(&sums[i], sector);
 }
 
 void dcrf_spread_join(const struct dcrf_spread *spread) {
@@ -160,7 +160,7 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
     spread->sliced_width = spread->width;
 }
 
-/* The rows to which the runs of a thread's group refer, for the block of labels at `at`; `take`:
+/* The rows to which the runs of a thread's sector refer, for the block of labels at `at`; `take`:
  * fill the copies. */
 static float *sliced_rows(const struct dcrf_spread *spread, size_t term,
                           struct dcrf_spread_place place, size_t at, bool take) {
@@ -170,9 +170,9 @@ static float *sliced_rows(const struct dcrf_spread *spread, size_t term,
     float *taken =
         rows->taken + dcrf_lattice_most_copies(lattice) * (place.worker * spread->stride + at);
     if (take)
-        dcrf_lattice_take(lattice, place.group, dcrf_spread_block_width(spread->sliced_width, at),
+        dcrf_lattice_take(lattice, place.sector, dcrf_spread_block_width(spread->sliced_width, at),
                           vertices, taken);
-    return lattice->runs.groups.is_joint ? vertices : taken;
+    return lattice->runs.sectors.is_joint ? vertices : taken;
 }
 
 void dcrf_spread_take(const struct dcrf_spread *spread, struct dcrf_spread_place place) {

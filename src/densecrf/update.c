@@ -9,7 +9,7 @@
  * with one whose compatibility is not a scalar, the message is in the spare rows, and the new q is
  * written over it. The last pass writes the caller's planes; the first has no message.
  *
- * A thread works on a group of bands at a time (lattice_groups.c). */
+ * A thread works on a sector of bands at a time (lattice_sectors.c). */
 #include "core/error.h"
 #include "core/timer.h"
 #include "densecrf/densecrf.h"
@@ -174,24 +174,24 @@ static void update_band(const struct update *update, struct dcrf_spread_place at
         dcrf_spread_splat(&update->spread, m, at, band, q);
 }
 
-/* The first band of a group. */
-static size_t first_band(const dcrf_densecrf *crf, size_t group) {
-    return group * crf->bands / crf->groups;
+/* The first band of a sector. */
+static size_t first_band(const dcrf_densecrf *crf, size_t sector) {
+    return sector * crf->bands / crf->sectors;
 }
 
-static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
+static void update_sectors(void *context, size_t begin, size_t end, size_t worker) {
     const struct update *update = context;
     const dcrf_densecrf *crf = update->beliefs->crf;
-    for (size_t group = begin; group < end; group++) {
-        const struct dcrf_spread_place at = {group, worker};
+    for (size_t sector = begin; sector < end; sector++) {
+        const struct dcrf_spread_place at = {sector, worker};
         if (!update->is_start)
             dcrf_spread_take(&update->spread, at);
         if (update->splats)
-            dcrf_spread_begin(&update->spread, group);
-        for (size_t band = first_band(crf, group); band < first_band(crf, group + 1); band++)
+            dcrf_spread_begin(&update->spread, sector);
+        for (size_t band = first_band(crf, sector); band < first_band(crf, sector + 1); band++)
             update_band(update, at, band);
         if (update->splats)
-            dcrf_spread_end(&update->spread, group);
+            dcrf_spread_end(&update->spread, sector);
     }
 }
 
@@ -217,23 +217,23 @@ static float *load_band(const struct update *update, size_t band, float *rows) {
     return rows;
 }
 
-static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_sectors(void *context, size_t begin, size_t end, size_t worker) {
     const struct update *update = context;
     const dcrf_densecrf *crf = update->beliefs->crf;
     const size_t floats = crf->band * update->beliefs->stride; /* of a band */
     float *own = update->rows + worker * floats;
     if (update->from)
         memset(own, 0, floats * sizeof *own);
-    for (size_t group = begin; group < end; group++) {
-        const struct dcrf_spread_place at = {group, worker};
-        dcrf_spread_begin(&update->spread, group);
-        for (size_t band = first_band(crf, group); band < first_band(crf, group + 1); band++) {
+    for (size_t sector = begin; sector < end; sector++) {
+        const struct dcrf_spread_place at = {sector, worker};
+        dcrf_spread_begin(&update->spread, sector);
+        for (size_t band = first_band(crf, sector); band < first_band(crf, sector + 1); band++) {
             const float *rows =
                 update->from ? load_band(update, band, own) : update->beliefs->q + band * floats;
             for (size_t m = 0; m < crf->term_count; m++)
                 dcrf_spread_splat(&update->spread, m, at, band, rows);
         }
-        dcrf_spread_end(&update->spread, group);
+        dcrf_spread_end(&update->spread, sector);
     }
 }
 
@@ -243,7 +243,8 @@ static void splat_all(struct update *update, const float *planes) {
     dcrf_spread_layout(&update->spread, update->beliefs->stride,
                        filtered_floats(update, !planes && update->has_total && can_sum_up(update)));
     dcrf_spread_start(&update->spread);
-    dcrf_parallel_for(update->beliefs->pool, update->beliefs->crf->groups, 1, splat_groups, update);
+    dcrf_parallel_for(update->beliefs->pool, update->beliefs->crf->sectors, 1, splat_sectors,
+                      update);
     dcrf_spread_join(&update->spread);
     update->is_spread = true;
 }
@@ -276,7 +277,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     if (splats)
         dcrf_spread_start(&update->spread);
     dcrf_beliefs_clear_peaks(beliefs);
-    dcrf_parallel_for(beliefs->pool, crf->groups, 1, update_groups, update);
+    dcrf_parallel_for(beliefs->pool, crf->sectors, 1, update_sectors, update);
     if (splats)
         dcrf_spread_join(&update->spread);
     beliefs->rest_peak = dcrf_beliefs_collect_peaks(beliefs, true);

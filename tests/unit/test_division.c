@@ -56,27 +56,27 @@ static dcrf_densecrf *new_crf(dcrf_workspace *workspace, const unsigned char *rg
     return crf;
 }
 
-/* ---- groups --------------------------------------------------------------------------------- */
+/* ---- sectors -------------------------------------------------------------------------------- */
 
-/* There is a group for every thread, none has many more bands than others, and no two groups add to
- * the same row. */
-static void check_groups(const struct dcrf_lattice *lattice, size_t threads) {
-    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
+/* There is a sector for every thread, none has many more bands than others, and no two sectors add
+ * to the same row. */
+static void check_sectors(const struct dcrf_lattice *lattice, size_t threads) {
+    const struct dcrf_lattice_sectors *sectors = &lattice->runs.sectors;
     const size_t bands = lattice->runs.band_count, corners = lattice->corners;
     size_t *owner = calloc(dcrf_lattice_rows(lattice), sizeof *owner), copies = 0;
-    assert_int_equal(groups->count, bands < THREADS ? bands : THREADS);
-    assert_true(groups->is_joint == (threads <= 2));
-    for (size_t g = 0; g < groups->count; g++) {
-        const size_t first = dcrf_lattice_group_first(lattice, g),
-                     last = dcrf_lattice_group_first(lattice, g + 1);
-        assert_true(last > first && last - first <= bands / groups->count + 1);
-        assert_int_equal(groups->group[g].first_row, copies);
-        copies += groups->group[g].rows;
+    assert_int_equal(sectors->count, bands < THREADS ? bands : THREADS);
+    assert_true(sectors->is_joint == (threads <= 2));
+    for (size_t g = 0; g < sectors->count; g++) {
+        const size_t first = dcrf_lattice_sector_first(lattice, g),
+                     last = dcrf_lattice_sector_first(lattice, g + 1);
+        assert_true(last > first && last - first <= bands / sectors->count + 1);
+        assert_int_equal(sectors->sector[g].first_row, copies);
+        copies += sectors->sector[g].rows;
         for (size_t e = lattice->runs.band[first] * corners; e < lattice->runs.band[last] * corners;
              e++) {
             const size_t row = lattice->runs.vertex[e];
-            if (!groups->is_joint) { /* in memory of its own */
-                assert_true(row < groups->group[g].rows);
+            if (!sectors->is_joint) { /* in memory of its own */
+                assert_true(row < sectors->sector[g].rows);
                 continue;
             }
             assert_true(owner[row] == 0 || owner[row] == g + 1);
@@ -84,28 +84,28 @@ static void check_groups(const struct dcrf_lattice *lattice, size_t threads) {
         }
     }
     assert_int_equal(dcrf_lattice_rows(lattice),
-                     lattice->vertices + 1 + (groups->is_joint ? copies : 0));
-    assert_int_equal(dcrf_lattice_copies(lattice), groups->is_joint ? 0 : copies);
+                     lattice->vertices + 1 + (sectors->is_joint ? copies : 0));
+    assert_int_equal(dcrf_lattice_copies(lattice), sectors->is_joint ? 0 : copies);
     free(owner);
 }
 
-/* What is splat to the vertices, groups in order or the last one first. */
+/* What is splat to the vertices, sectors in order or the last one first. */
 static float *splat(const struct dcrf_lattice *lattice, const float *in, size_t width,
                     bool is_alone) {
-    const size_t count = lattice->runs.groups.count, step = lattice->runs.band_variables * width;
+    const size_t count = lattice->runs.sectors.count, step = lattice->runs.band_variables * width;
     struct dcrf_lattice_sums sums = {.lattice = lattice, .width = width, .is_alone = is_alone};
     float *vertices = malloc(dcrf_lattice_rows(lattice) * width * sizeof *vertices);
     sums.vertices = vertices;
     sums.copies = malloc((dcrf_lattice_copies(lattice) + 1) * width * sizeof *vertices);
     dcrf_lattice_sums_start(&sums, 1, NULL);
     for (size_t i = 0; i < count; i++) {
-        const size_t group = is_alone ? i : count - 1 - i;
-        float *rows = dcrf_lattice_sums_begin(&sums, group);
-        assert_ptr_equal(rows, dcrf_lattice_sums_rows(&sums, group));
-        for (size_t band = dcrf_lattice_group_first(lattice, group);
-             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+        const size_t sector = is_alone ? i : count - 1 - i;
+        float *rows = dcrf_lattice_sums_begin(&sums, sector);
+        assert_ptr_equal(rows, dcrf_lattice_sums_rows(&sums, sector));
+        for (size_t band = dcrf_lattice_sector_first(lattice, sector);
+             band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
             dcrf_lattice_splat_band(lattice, band, in + band * step, width, width, rows);
-        dcrf_lattice_sums_end(&sums, group);
+        dcrf_lattice_sums_end(&sums, sector);
     }
     dcrf_lattice_sums_join(&sums, 1, NULL);
     free(sums.copies);
@@ -145,7 +145,7 @@ static void splats_are_divided_evenly(void **state) {
             const struct dcrf_lattice *lattice[2];
             for (size_t i = 0; i < 2; i++) {
                 lattice[i] = dcrf_densecrf_lattice(&crf[i]->terms[m]);
-                check_groups(lattice[i], threads[i]);
+                check_sectors(lattice[i], threads[i]);
             }
             check_splat(lattice[0], lattice[1], labels == 3 ? 4 : 24);
             check_splat(lattice[0], lattice[1], labels == 3 ? 2 : 8);

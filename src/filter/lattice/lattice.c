@@ -79,30 +79,30 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
     return DCRF_OK;
 }
 
-static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_sectors(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
     const struct dcrf_lattice *lattice = blocks->lattice;
     const struct dcrf_application *application = blocks->application;
     const size_t step = lattice->runs.band_variables * application->stride;
-    for (size_t group = begin; group < end; group++) {
+    for (size_t sector = begin; sector < end; sector++) {
         float *rows[MOST_BLOCKS];
         for (size_t i = 0; i < blocks->count; i++)
-            rows[i] = dcrf_lattice_sums_begin(&blocks->sums[i], group);
-        for (size_t band = dcrf_lattice_group_first(lattice, group);
-             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+            rows[i] = dcrf_lattice_sums_begin(&blocks->sums[i], sector);
+        for (size_t band = dcrf_lattice_sector_first(lattice, sector);
+             band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
             for (size_t i = 0; i < blocks->count; i++)
                 dcrf_lattice_splat_band(lattice, band,
                                         application->in + band * step + blocks->block[i].channel,
                                         application->stride, blocks->block[i].width, rows[i]);
         for (size_t i = 0; i < blocks->count; i++)
-            dcrf_lattice_sums_end(&blocks->sums[i], group);
+            dcrf_lattice_sums_end(&blocks->sums[i], sector);
     }
 }
 
 static void splat_blocks(struct blocks *blocks) {
     dcrf_lattice_sums_start(blocks->sums, blocks->count, blocks->pool);
-    dcrf_parallel_for(blocks->pool, blocks->lattice->runs.groups.count, 1, splat_groups, blocks);
+    dcrf_parallel_for(blocks->pool, blocks->lattice->runs.sectors.count, 1, splat_sectors, blocks);
     dcrf_lattice_sums_join(blocks->sums, blocks->count, blocks->pool);
 }
 
@@ -125,22 +125,22 @@ static void blur_blocks(struct blocks *blocks) {
     }
 }
 
-static void slice_groups(void *context, size_t begin, size_t end, size_t worker) {
+static void slice_sectors(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
     const struct dcrf_lattice *lattice = blocks->lattice;
     const struct dcrf_application *application = blocks->application;
     const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
     const size_t step = lattice->runs.band_variables * application->stride;
-    for (size_t group = begin; group < end; group++) {
+    for (size_t sector = begin; sector < end; sector++) {
         float *rows[MOST_BLOCKS];
         for (size_t i = 0; i < blocks->count; i++) {
             const struct block *block = &blocks->block[i];
-            rows[i] = dcrf_lattice_take(lattice, group, block->width, block->rows,
-                                        dcrf_lattice_sums_rows(&blocks->sums[i], group));
+            rows[i] = dcrf_lattice_take(lattice, sector, block->width, block->rows,
+                                        dcrf_lattice_sums_rows(&blocks->sums[i], sector));
         }
-        for (size_t band = dcrf_lattice_group_first(lattice, group);
-             band < dcrf_lattice_group_first(lattice, group + 1); band++)
+        for (size_t band = dcrf_lattice_sector_first(lattice, sector);
+             band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
             for (size_t i = 0; i < blocks->count; i++)
                 dcrf_lattice_slice_band(lattice, band, rows[i], blocks->block[i].width,
                                         application->factor * mean, application->accumulate,
@@ -160,7 +160,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
             return status;
         splat_blocks(&blocks);
         blur_blocks(&blocks);
-        if (!dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, slice_groups, &blocks))
+        if (!dcrf_parallel_while(workspace, lattice->runs.sectors.count, 1, slice_sectors, &blocks))
             return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
         const struct block *last = &blocks.block[blocks.count - 1];
         channel = last->channel + last->width;

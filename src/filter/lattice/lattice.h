@@ -9,7 +9,7 @@
  *   lattice_calibrate.c  the scale
  *   lattice_bands.c   splatting and slicing runs of variables, band by band
  *   lattice_runs.c    runs of several variables that share a simplex
- *   lattice_groups.c  groups of bands, each with copies of the rows of its vertices
+ *   lattice_sectors.c  sectors of bands, each with copies of the rows of its vertices
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur: axis by axis, or all axes in one sweep
  *   lattice.c         the operator: splat, blur, slice
@@ -61,18 +61,18 @@ struct dcrf_lattice_layers {
     size_t reach[DCRF_MAX_CORNERS];
 };
 
-/* Groups of consecutive bands, and the vertices of whose rows each has copies (see
- * lattice_groups.c). */
-struct dcrf_lattice_group {
+/* Sectors of consecutive bands, and the vertices of whose rows each has copies (see
+ * lattice_sectors.c). */
+struct dcrf_lattice_sector {
     size_t rows;      /* copies */
-    size_t first_row; /* the copies of all groups before it */
+    size_t first_row; /* the copies of all sectors before it */
     uint32_t *vertex; /* of each copy, ascending */
 };
-struct dcrf_lattice_groups {
+struct dcrf_lattice_sectors {
     size_t count;
-    struct dcrf_lattice_group *group;
-    uint32_t *vertex;           /* of the copies of all groups */
-    size_t all_rows, most_rows; /* copies of all groups, and of the one with the most */
+    struct dcrf_lattice_sector *sector;
+    uint32_t *vertex;           /* of the copies of all sectors */
+    size_t all_rows, most_rows; /* copies of all sectors, and of the one with the most */
     bool is_joint;              /* the copies come after the rows of the vertices */
 };
 
@@ -80,13 +80,13 @@ struct dcrf_lattice_groups {
 struct dcrf_lattice_runs {
     size_t count;
     uint32_t *first;    /* count + 1: the first place of each run; NULL: each variable is a run */
-    uint32_t *vertex;   /* count x corners: rows of the run's group, or of a ring */
+    uint32_t *vertex;   /* count x corners: rows of the run's sector, or of a ring */
     uint32_t *variable; /* of each place, counted from the first of its band; NULL if `first` is */
     float *weight;      /* variables x corners, by place: for splatting */
     float *weight_out;  /* for slicing; NULL: same as `weight` */
     size_t band_count, band_variables;
-    uint32_t *band;                    /* band_count + 1: the first run of each */
-    struct dcrf_lattice_groups groups; /* none in a ring */
+    uint32_t *band;                      /* band_count + 1: the first run of each */
+    struct dcrf_lattice_sectors sectors; /* none in a ring */
 };
 
 /* A ring buffer of rows for the vertices (see lattice_ring.c). With a ring, the vertices of runs
@@ -357,7 +357,7 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 /* The argument of splat_runs and slice_runs, without the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
 
-/* Splat: add S in to the rows of the band's group. Slice: write factor * S' rows to `out`, or add
+/* Splat: add S in to the rows of the band's sector. Slice: write factor * S' rows to `out`, or add
  * it. For the variables of one band, whose rows are given; not for lattices with a ring. */
 void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
                              size_t in_stride, size_t width, float *rows);
@@ -365,34 +365,34 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
                              size_t width, float factor, bool accumulate, float *out,
                              size_t out_stride);
 
-/* ---- lattice_groups.c ----------------------------------------------------------------------- */
+/* ---- lattice_sectors.c ---------------------------------------------------------------------- */
 
-/* Bands are divided into groups, independently of the number of threads. */
-size_t dcrf_lattice_group_count(size_t variables, size_t bands);
+/* Bands are divided into sectors, independently of the number of threads. */
+size_t dcrf_lattice_sector_count(size_t variables, size_t bands);
 
-/* Give groups their copies, once there are runs in bands; runs refer to them from then on. How they
- * are laid out depends on the number of threads, what is computed does not. */
-dcrf_status dcrf_lattice_groups_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                    dcrf_error *error);
-void dcrf_lattice_groups_clear(struct dcrf_lattice_groups *groups);
-size_t dcrf_lattice_groups_bytes(const struct dcrf_lattice_groups *groups);
+/* Give sectors their copies, once there are runs in bands; runs refer to them from then on. How
+ * they are laid out depends on the number of threads, what is computed does not. */
+dcrf_status dcrf_lattice_sectors_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                     dcrf_error *error);
+void dcrf_lattice_sectors_clear(struct dcrf_lattice_sectors *sectors);
+size_t dcrf_lattice_sectors_bytes(const struct dcrf_lattice_sectors *sectors);
 
-/* The first band of a group, and its first variable. */
-static inline size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group) {
-    return group * lattice->runs.band_count / lattice->runs.groups.count;
+/* The first band of a sector, and its first variable. */
+static inline size_t dcrf_lattice_sector_first(const struct dcrf_lattice *lattice, size_t sector) {
+    return sector * lattice->runs.band_count / lattice->runs.sectors.count;
 }
-static inline size_t dcrf_lattice_group_begin(const struct dcrf_lattice *lattice, size_t group) {
-    const size_t a = dcrf_lattice_group_first(lattice, group) * lattice->runs.band_variables;
+static inline size_t dcrf_lattice_sector_begin(const struct dcrf_lattice *lattice, size_t sector) {
+    const size_t a = dcrf_lattice_sector_first(lattice, sector) * lattice->runs.band_variables;
     return a < lattice->base.variables ? a : lattice->base.variables;
 }
 
-/* The first row to which runs of a group refer that is a copy. */
-static inline size_t dcrf_lattice_first_copy(const struct dcrf_lattice *lattice, size_t group) {
-    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
-    return groups->is_joint ? lattice->vertices + 1 + groups->group[group].first_row : 0;
+/* The first row to which runs of a sector refer that is a copy. */
+static inline size_t dcrf_lattice_first_copy(const struct dcrf_lattice *lattice, size_t sector) {
+    const struct dcrf_lattice_sectors *sectors = &lattice->runs.sectors;
+    return sectors->is_joint ? lattice->vertices + 1 + sectors->sector[sector].first_row : 0;
 }
 
-/* The vertices of the rows to which the runs of a variable's group refer. */
+/* The vertices of the rows to which the runs of a variable's sector refer. */
 struct dcrf_lattice_names {
     size_t first_copy;
     const uint32_t *vertex; /* of the copies */
@@ -400,11 +400,11 @@ struct dcrf_lattice_names {
 static inline struct dcrf_lattice_names dcrf_lattice_names_at(const struct dcrf_lattice *lattice,
                                                               size_t variable) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
-    if (runs->groups.is_joint)
-        return (struct dcrf_lattice_names){lattice->vertices + 1, runs->groups.vertex};
+    if (runs->sectors.is_joint)
+        return (struct dcrf_lattice_names){lattice->vertices + 1, runs->sectors.vertex};
     const size_t band = variable / runs->band_variables;
-    const size_t group = ((band + 1) * runs->groups.count - 1) / runs->band_count;
-    return (struct dcrf_lattice_names){0, runs->groups.group[group].vertex};
+    const size_t sector = ((band + 1) * runs->sectors.count - 1) / runs->band_count;
+    return (struct dcrf_lattice_names){0, runs->sectors.sector[sector].vertex};
 }
 static inline uint32_t dcrf_lattice_vertex(struct dcrf_lattice_names names, uint32_t row) {
     return row < names.first_copy ? row : names.vertex[row - names.first_copy];
@@ -412,16 +412,16 @@ static inline uint32_t dcrf_lattice_vertex(struct dcrf_lattice_names names, uint
 
 /* Rows of a buffer for all vertices: one more for missing neighbours, and joint copies. */
 static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
-    const struct dcrf_lattice_groups *groups = &lattice->runs.groups;
-    return lattice->vertices + 1 + (groups->is_joint ? groups->all_rows : 0);
+    const struct dcrf_lattice_sectors *sectors = &lattice->runs.sectors;
+    return lattice->vertices + 1 + (sectors->is_joint ? sectors->all_rows : 0);
 }
 
-/* Rows of a buffer for separate copies: of all groups, and of any one. */
+/* Rows of a buffer for separate copies: of all sectors, and of any one. */
 static inline size_t dcrf_lattice_copies(const struct dcrf_lattice *lattice) {
-    return lattice->runs.groups.is_joint ? 0 : lattice->runs.groups.all_rows;
+    return lattice->runs.sectors.is_joint ? 0 : lattice->runs.sectors.all_rows;
 }
 static inline size_t dcrf_lattice_most_copies(const struct dcrf_lattice *lattice) {
-    return lattice->runs.groups.is_joint ? 0 : lattice->runs.groups.most_rows;
+    return lattice->runs.sectors.is_joint ? 0 : lattice->runs.sectors.most_rows;
 }
 
 /* What is splat. */
@@ -429,25 +429,25 @@ struct dcrf_lattice_sums {
     const struct dcrf_lattice *lattice;
     size_t width;   /* numbers in a row */
     bool is_double; /* else floats */
-    bool is_alone;  /* one thread splats all groups, in order */
+    bool is_alone;  /* one thread splats all sectors, in order */
     void *vertices; /* dcrf_lattice_rows rows: the result */
     void *copies;   /* dcrf_lattice_copies rows */
 };
 
-/* Start, splat all groups, in any order or concurrently, and join them. Start and join work on
+/* Start, splat all sectors, in any order or concurrently, and join them. Start and join work on
  * several sums at a time. */
 void dcrf_lattice_sums_start(const struct dcrf_lattice_sums *sums, size_t count, dcrf_pool *pool);
 void dcrf_lattice_sums_join(const struct dcrf_lattice_sums *sums, size_t count, dcrf_pool *pool);
 
-/* Before a group is splat, and after it. The rows to which its runs refer, returned at the
+/* Before a sector is splat, and after it. The rows to which its runs refer, returned at the
  * beginning too. */
-void *dcrf_lattice_sums_begin(const struct dcrf_lattice_sums *sums, size_t group);
-void dcrf_lattice_sums_end(const struct dcrf_lattice_sums *sums, size_t group);
-void *dcrf_lattice_sums_rows(const struct dcrf_lattice_sums *sums, size_t group);
+void *dcrf_lattice_sums_begin(const struct dcrf_lattice_sums *sums, size_t sector);
+void dcrf_lattice_sums_end(const struct dcrf_lattice_sums *sums, size_t sector);
+void *dcrf_lattice_sums_rows(const struct dcrf_lattice_sums *sums, size_t sector);
 
-/* Fill the copies of a group from the rows of the vertices, and return the rows to which its runs
+/* Fill the copies of a sector from the rows of the vertices, and return the rows to which its runs
  * refer. Separate copies are put into `taken`. */
-float *dcrf_lattice_take(const struct dcrf_lattice *lattice, size_t group, size_t width,
+float *dcrf_lattice_take(const struct dcrf_lattice *lattice, size_t sector, size_t width,
                          float *vertices, float *taken);
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */

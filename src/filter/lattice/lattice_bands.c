@@ -9,7 +9,7 @@
  * picture runs are short.
  *
  * Runs must not add to the same vertex concurrently, nor in an order that depends on the threads:
- * those of a group of bands add to rows of their own (lattice_groups.c). */
+ * those of a sector of bands add to rows of their own (lattice_sectors.c). */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -62,7 +62,7 @@ dcrf_status dcrf_lattice_singles_new(struct dcrf_lattice *lattice, struct dcrf_s
     runs->weight = simplices->weight;
     simplices->weight = NULL;
     dcrf_simplices_clear(simplices);
-    return dcrf_lattice_groups_new(lattice, pool, error);
+    return dcrf_lattice_sectors_new(lattice, pool, error);
 }
 
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
@@ -72,7 +72,7 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     dcrf_release(runs->weight);
     dcrf_release(runs->weight_out);
     dcrf_release(runs->band);
-    dcrf_lattice_groups_clear(&runs->groups);
+    dcrf_lattice_sectors_clear(&runs->sectors);
     *runs = (struct dcrf_lattice_runs){0};
 }
 
@@ -83,7 +83,7 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
         runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
     return order + n * corners * sizeof *runs->weight +
            runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
-           dcrf_lattice_groups_bytes(&runs->groups);
+           dcrf_lattice_sectors_bytes(&runs->sectors);
 }
 
 /* ---- working -------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcr
                      void (*work)(const struct dcrf_runs *, size_t, size_t)) {
     size_t begin = lattice->runs.band[band], end = lattice->runs.band[band + 1];
     const size_t rows =
-        lattice->runs.groups.is_joint ? lattice->vertices : dcrf_lattice_most_copies(lattice);
+        lattice->runs.sectors.is_joint ? lattice->vertices : dcrf_lattice_most_copies(lattice);
     const size_t bytes = rows * runs->width * sizeof(float);
     runs->is_near = runs->first || bytes > NEAR_BYTES;
     if (!runs->first) {

@@ -62,16 +62,16 @@ static void splat_double(void *context, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct double_sums *s = context;
     const size_t corners = s->lattice->corners, channels = s->channels;
-    for (size_t group = begin; group < end; group++) {
-        double *rows = dcrf_lattice_sums_begin(&s->splat, group);
-        for (size_t e = dcrf_lattice_group_begin(s->lattice, group) * corners;
-             e < dcrf_lattice_group_begin(s->lattice, group + 1) * corners; e++) {
+    for (size_t sector = begin; sector < end; sector++) {
+        double *rows = dcrf_lattice_sums_begin(&s->splat, sector);
+        for (size_t e = dcrf_lattice_sector_begin(s->lattice, sector) * corners;
+             e < dcrf_lattice_sector_begin(s->lattice, sector + 1) * corners; e++) {
             const double weight = (double)s->lattice->runs.weight[e];
             double *row = rows + s->lattice->runs.vertex[e] * channels;
             for (size_t c = 0; c < channels; c++)
                 row[c] += weight * s->in[e / corners * channels + c];
         }
-        dcrf_lattice_sums_end(&s->splat, group);
+        dcrf_lattice_sums_end(&s->splat, sector);
     }
 }
 
@@ -93,10 +93,10 @@ static void slice_variable(const struct double_sums *s, struct dcrf_lattice_name
 static void slice_double(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct double_sums *s = context;
-    for (size_t group = begin; group < end; group++) {
-        const size_t first = dcrf_lattice_group_begin(s->lattice, group);
+    for (size_t sector = begin; sector < end; sector++) {
+        const size_t first = dcrf_lattice_sector_begin(s->lattice, sector);
         const struct dcrf_lattice_names names = dcrf_lattice_names_at(s->lattice, first);
-        for (size_t a = first; a < dcrf_lattice_group_begin(s->lattice, group + 1); a++)
+        for (size_t a = first; a < dcrf_lattice_sector_begin(s->lattice, sector + 1); a++)
             slice_variable(s, names, a);
     }
 }
@@ -106,7 +106,7 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                       dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     const size_t rows = dcrf_lattice_rows(lattice), row_bytes = channels * sizeof *in;
-    const size_t groups = lattice->runs.groups.count;
+    const size_t sectors = lattice->runs.sectors.count;
     double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot,
                                          BUFFERS * rows + dcrf_lattice_copies(lattice), row_bytes);
     if (!buffer)
@@ -123,13 +123,13 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                             .copies = other + rows * channels};
     struct double_blur blur = {.lattice = lattice, .channels = channels};
     dcrf_lattice_sums_start(&sums.splat, 1, dcrf_workspace_pool(workspace));
-    bool goes_on = dcrf_parallel_while(workspace, groups, 1, splat_double, &sums);
+    bool goes_on = dcrf_parallel_while(workspace, sectors, 1, splat_double, &sums);
     if (goes_on)
         dcrf_lattice_sums_join(&sums.splat, 1, dcrf_workspace_pool(workspace));
     for (int upwards = 0; goes_on && upwards < 2; upwards++) {
         sums.blurred = blur_double(&blur, workspace, buffer, upwards == 1, one, other);
         sums.accumulate = upwards == 1;
-        goes_on = sums.blurred && dcrf_parallel_while(workspace, groups, 1, slice_double, &sums);
+        goes_on = sums.blurred && dcrf_parallel_while(workspace, sectors, 1, slice_double, &sums);
     }
     return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }

@@ -40,12 +40,12 @@ static inline void add_variable(const struct histograms *h, size_t variable, dou
 static void splat_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
-    for (size_t group = begin; group < end; group++) {
-        double *rows = dcrf_lattice_sums_begin(&h->sums, group);
-        for (size_t a = dcrf_lattice_group_begin(h->lattice, group);
-             a < dcrf_lattice_group_begin(h->lattice, group + 1); a++)
+    for (size_t sector = begin; sector < end; sector++) {
+        double *rows = dcrf_lattice_sums_begin(&h->sums, sector);
+        for (size_t a = dcrf_lattice_sector_begin(h->lattice, sector);
+             a < dcrf_lattice_sector_begin(h->lattice, sector + 1); a++)
             add_variable(h, a, rows);
-        dcrf_lattice_sums_end(&h->sums, group);
+        dcrf_lattice_sums_end(&h->sums, sector);
     }
 }
 
@@ -61,7 +61,7 @@ static bool sum_histograms(struct histograms *h, dcrf_workspace *workspace) {
     const struct dcrf_lattice *lattice = h->lattice;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     dcrf_lattice_sums_start(&h->sums, 1, pool);
-    if (!dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, splat_histograms, h))
+    if (!dcrf_parallel_while(workspace, lattice->runs.sectors.count, 1, splat_histograms, h))
         return false;
     dcrf_lattice_sums_join(&h->sums, 1, pool);
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, round_sums, h);
@@ -127,10 +127,10 @@ static void slice_variable(const struct histograms *h, struct dcrf_lattice_names
 static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histograms *h = context;
-    for (size_t group = begin; group < end; group++) {
-        const size_t first = dcrf_lattice_group_begin(h->lattice, group);
+    for (size_t sector = begin; sector < end; sector++) {
+        const size_t first = dcrf_lattice_sector_begin(h->lattice, sector);
         const struct dcrf_lattice_names names = dcrf_lattice_names_at(h->lattice, first);
-        for (size_t a = first; a < dcrf_lattice_group_begin(h->lattice, group + 1); a++)
+        for (size_t a = first; a < dcrf_lattice_sector_begin(h->lattice, sector + 1); a++)
             slice_variable(h, names, a);
     }
 }
@@ -173,7 +173,7 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
             dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
     }
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
-    return dcrf_parallel_while(workspace, lattice->runs.groups.count, 1, slice_histograms, &h)
+    return dcrf_parallel_while(workspace, lattice->runs.sectors.count, 1, slice_histograms, &h)
                ? DCRF_OK
                : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }

@@ -322,7 +322,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     dcrf_release(builder.weight);
     dcrf_release(builder.sorted);
     dcrf_release(builder.pieces);
-    return status == DCRF_OK && has_bands ? dcrf_lattice_groups_new(lattice, pool, error) : status;
+    return status == DCRF_OK && has_bands ? dcrf_lattice_sectors_new(lattice, pool, error) : status;
 }
 
 /* Recover the simplices of the chunks from runs of a single band; `of` holds runs at first. */
