@@ -19,6 +19,7 @@
 
 static const struct dcrf_slot channels_slot = {"channels on their way through the ordered filter"};
 static const struct dcrf_slot bins_slot = {"bins of their values"};
+static const struct dcrf_slot used_slot = {"bins in use"};
 
 /* Channels processed together, so that a row is read and written once for all of them. */
 #define GROUP 8
@@ -90,18 +91,27 @@ struct group {
     float *fraction; /* begins `variables` behind the results: one is used up when the next result
                         is written in its place */
     uint8_t *bin;
+    struct used *used; /* one per thread */
+};
+
+/* The bins that some value of a channel uses. */
+struct used {
+    uint8_t is[GROUP][DCRF_MAX_BINS + 1];
 };
 
 static void load_group(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
     const struct group *group = context;
     const struct ruler ruler = group->ruler;
+    struct used *used = &group->used[worker];
     for (size_t a = begin; a < end; a++)
         for (size_t c = 0; c < group->channels; c++) {
             const float value = group->y[a * group->stride + c];
             const size_t at = c * group->variables + a;
-            group->bin[at] = group->has_nodes ? find_node(&ruler, value, &group->fraction[at])
-                                              : (uint8_t)count_not_above(&ruler, value);
+            const uint8_t bin = group->has_nodes ? find_node(&ruler, value, &group->fraction[at])
+                                                 : (uint8_t)count_not_above(&ruler, value);
+            group->bin[at] = bin;
+            used->is[c][bin] = 1;
+            used->is[c][(size_t)bin + (group->has_nodes && group->fraction[at] > 0)] = 1;
         }
 }
 
@@ -111,6 +121,48 @@ static void store_group(void *context, size_t begin, size_t end, size_t worker) 
     for (size_t a = begin; a < end; a++)
         for (size_t c = 0; c < group->channels; c++)
             group->out[a * group->stride + c] = group->value[c * group->variables + a];
+}
+
+/* The bins that a channel uses. The others are zero at every variable, so without them the result
+ * is the same, for less work: as the LP converges, most labels have few values but 0 and 1, or
+ * nothing near 1. */
+struct subset {
+    size_t count;
+    uint8_t number[DCRF_MAX_BINS]; /* of a used bin among them */
+    uint8_t bin[DCRF_MAX_BINS];    /* of a number */
+    uint8_t *of;                   /* per variable: a bin, to be replaced by its number */
+};
+
+static void find_subset(const struct group *group, size_t threads, size_t channel, size_t bins,
+                        struct subset *subset) {
+    subset->count = 0;
+    subset->of = group->bin + channel * group->variables;
+    for (size_t h = 0; h < bins; h++) {
+        uint8_t is_used = h < 2; /* an operator takes at least two */
+        for (size_t t = 0; t < threads; t++)
+            is_used |= group->used[t].is[channel][h];
+        subset->number[h] = (uint8_t)subset->count;
+        subset->bin[subset->count] = (uint8_t)h;
+        subset->count += is_used;
+    }
+}
+
+static void renumber(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct subset *subset = context;
+    for (size_t a = begin; a < end; a++)
+        subset->of[a] = subset->number[subset->of[a]];
+}
+
+/* Rows and columns of the padded table. */
+static const float *reduce_table(const float *table, size_t bins, const struct subset *subset,
+                                 float *reduced) {
+    const size_t from = dcrf_bin_row(bins), row = dcrf_bin_row(subset->count);
+    memset(reduced, 0, subset->count * row * sizeof *reduced);
+    for (size_t h = 0; h < subset->count; h++)
+        for (size_t k = 0; k < subset->count; k++)
+            reduced[h * row + k] = table[subset->bin[h] * from + subset->bin[k]];
+    return reduced;
 }
 
 /* The table with its rows padded to whole vectors. */
@@ -173,12 +225,14 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     const size_t n = op->variables;
     const size_t table_floats = levels->count * dcrf_bin_row(levels->count);
     size_t floats;
-    if (!dcrf_multiply(n, GROUP + 1, &floats) || floats > SIZE_MAX - table_floats)
+    if (!dcrf_multiply(n, GROUP + 1, &floats) || floats > SIZE_MAX - 2 * table_floats)
         return dcrf_fail_memory(error, "the ordered filter");
     float *memory =
-        dcrf_workspace_slot(workspace, &channels_slot, floats + table_floats, sizeof *memory);
+        dcrf_workspace_slot(workspace, &channels_slot, floats + 2 * table_floats, sizeof *memory);
+    const size_t threads = dcrf_workspace_threads(workspace);
     uint8_t *bins = dcrf_workspace_slot(workspace, &bins_slot, n, GROUP);
-    if (!memory || !bins)
+    struct used *used = dcrf_workspace_slot(workspace, &used_slot, threads, sizeof *used);
+    if (!memory || !bins || !used)
         return dcrf_fail_memory(error, "the ordered filter");
     const size_t marks = levels->table ? levels->count : levels->count - 1;
     struct group group = {.ruler = make_ruler(levels->levels, marks),
@@ -187,22 +241,32 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                           .variables = n,
                           .value = memory,
                           .fraction = memory + n,
-                          .bin = bins};
+                          .bin = bins,
+                          .used = used};
     const bool is_sign = dcrf_levels_have_sign(levels);
     const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;
+    float *reduced = memory + floats + table_floats;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     for (size_t first = 0; first < channels; first += group.channels) {
         group.channels = channels - first < GROUP ? channels - first : GROUP;
         group.y = y + first;
         group.out = out + first;
+        memset(used, 0, threads * sizeof *used);
         dcrf_parallel_for(pool, n, GRAIN, load_group, &group);
         for (size_t c = 0; c < group.channels; c++) {
-            const struct dcrf_ordered ordered = {.bins = levels->count,
-                                                 .table = table,
-                                                 .bin = bins + c * n,
-                                                 .fraction = group.fraction + c * n,
-                                                 .out = group.value + c * n,
-                                                 .is_sign = is_sign};
+            struct subset subset;
+            find_subset(&group, threads, c, levels->count, &subset);
+            const bool has_all = subset.count == levels->count;
+            if (!has_all)
+                dcrf_parallel_for(pool, n, GRAIN, renumber, &subset);
+            const struct dcrf_ordered ordered = {
+                .bins = subset.count,
+                .table = has_all || !table ? table
+                                           : reduce_table(table, levels->count, &subset, reduced),
+                .bin = bins + c * n,
+                .fraction = group.fraction + c * n,
+                .out = group.value + c * n,
+                .is_sign = is_sign};
             if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
                 return status;
         }
