@@ -220,18 +220,26 @@ static dcrf_levels find_levels(struct dcrf_pair_filter *filter,
 
 /* Bins per application of the operator. */
 #define PRECISE_CHANNELS 8
+/* Two blocks for an application, and what is kept of a label, per variable. */
+#define PRECISE_BYTES ((2 * PRECISE_CHANNELS + 2) * sizeof(double) + sizeof(uint8_t))
 /* Labels per application: they take the memory of two such blocks. */
 #define PRECISE_LABELS (2 * PRECISE_CHANNELS)
 
 /* The label being filtered: with w_a(h) the hat functions of the nodes at y_a, compute K w(h) for
- * some nodes at a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
+ * some nodes at a time, and from it sum_h F(y_a, node h) (K w(h))_a. Hats that are zero everywhere
+ * are left out: most labels have few values but 0 and 1, or nothing near 1. */
 struct precise {
     const struct dcrf_pair_filter *filter;
     size_t channel, stride; /* of the packed block */
     const dcrf_levels *levels;
-    size_t first, count; /* current nodes */
+    size_t first, count; /* current nodes, among those in use */
     double *in, *out;    /* variables x count */
     double *sum;         /* per variable */
+    double *part;        /* per variable: the weight of the upper node */
+    uint8_t *node;       /* per variable: the lower node, then its number among those in use */
+    size_t used;
+    uint8_t number[DCRF_MAX_BINS]; /* of a node in use */
+    uint8_t used_node[DCRF_MAX_BINS];
 };
 
 /* The lower node of y, and the weight of the upper one. The weight is computed in floats, as
@@ -250,31 +258,62 @@ static size_t find_node(float y, size_t bins, double *part) {
     return node;
 }
 
+static void find_nodes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct precise *p = context;
+    for (size_t a = begin; a < end; a++)
+        p->node[a] = (uint8_t)find_node(p->filter->packed[a * p->stride + p->channel],
+                                        p->levels->count, &p->part[a]);
+}
+
+static void number_nodes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct precise *p = context;
+    for (size_t a = begin; a < end; a++)
+        p->node[a] = p->number[p->node[a]];
+}
+
+static void find_used_nodes(struct precise *p, size_t variables, dcrf_pool *pool) {
+    bool is_used[DCRF_MAX_BINS + 1] = {false};
+    dcrf_parallel_for(pool, variables, GRAIN, find_nodes, p);
+    for (size_t a = 0; a < variables; a++)
+        is_used[p->node[a]] = is_used[(size_t)p->node[a] + (p->part[a] > 0)] = true;
+    p->used = 0;
+    for (size_t h = 0; h < p->levels->count; h++) {
+        p->number[h] = (uint8_t)p->used;
+        p->used_node[p->used] = (uint8_t)h;
+        p->used += is_used[h];
+    }
+    dcrf_parallel_for(pool, variables, GRAIN, number_nodes, p);
+}
+
 static void fill_hats(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct precise *p = context;
     for (size_t a = begin; a < end; a++) {
-        double part, *in = p->in + a * p->count;
-        const size_t node =
-            find_node(p->filter->packed[a * p->stride + p->channel], p->levels->count, &part);
-        for (size_t h = 0; h < p->count; h++)
-            in[h] = p->first + h == node ? 1 - part : p->first + h == node + 1 ? part : 0;
+        const size_t low = p->node[a] - p->first, high = low + 1; /* far above if below first */
+        double *in = p->in + a * p->count;
+        memset(in, 0, p->count * sizeof *in);
+        if (low < p->count)
+            in[low] = 1 - p->part[a];
+        if (high < p->count && p->part[a] > 0)
+            in[high] = p->part[a];
     }
 }
 
 static void add_flows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct precise *p = context;
-    const size_t bins = p->levels->count;
     for (size_t a = begin; a < end; a++) {
-        double part;
-        const size_t node = find_node(p->filter->packed[a * p->stride + p->channel], bins, &part);
-        const float *low = p->levels->table + node * bins + p->first;
-        const float *high = node + 1 < bins ? low + bins : low;
+        const size_t node = p->used_node[p->node[a]];
+        const float *low = p->levels->table + node * p->levels->count;
+        const float *high = p->part[a] > 0 ? low + p->levels->count : low;
+        const double *out = p->out + a * p->count, part = p->part[a];
         double sum = 0;
-        for (size_t h = 0; h < p->count; h++)
-            sum +=
-                ((1 - part) * (double)low[h] + part * (double)high[h]) * p->out[a * p->count + h];
+        for (size_t h = 0; h < p->count; h++) {
+            const size_t k = p->used_node[p->first + h];
+            sum += ((1 - part) * (double)low[k] + part * (double)high[k]) * out[h];
+        }
         p->sum[a] = p->first == 0 ? sum : p->sum[a] + sum;
     }
 }
@@ -283,8 +322,9 @@ static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dc
     const struct dcrf_dual_space *space = p->filter->space;
     const size_t n = space->plan->model->variables;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
-    for (p->first = 0; p->first < p->levels->count; p->first += p->count) {
-        const size_t left = p->levels->count - p->first;
+    find_used_nodes(p, n, pool);
+    for (p->first = 0; p->first < p->used; p->first += p->count) {
+        const size_t left = p->used - p->first;
         p->count = left < PRECISE_CHANNELS ? left : PRECISE_CHANNELS;
         dcrf_parallel_for(pool, n, GRAIN, fill_hats, p);
         const dcrf_status status =
@@ -304,15 +344,16 @@ static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_
     const size_t n = filter->space->plan->model->variables;
     dcrf_workspace *workspace = filter->space->workspace;
     const size_t most = op->methods->line_double ? PRECISE_LABELS : 1;
-    if (!filter->precise &&
-        !(filter->precise = dcrf_allocate(n, (2 * PRECISE_CHANNELS + 1) * sizeof(double))))
+    if (!filter->precise && !(filter->precise = dcrf_allocate(n, PRECISE_BYTES)))
         return dcrf_fail_memory(error, "the ordered filter in double");
     struct precise p = {.filter = filter,
                         .stride = context->stride,
                         .levels = levels,
                         .in = filter->precise,
                         .out = filter->precise + PRECISE_CHANNELS * n,
-                        .sum = filter->precise + 2 * PRECISE_CHANNELS * n};
+                        .sum = filter->precise + 2 * PRECISE_CHANNELS * n,
+                        .part = filter->precise + (2 * PRECISE_CHANNELS + 1) * n};
+    p.node = (uint8_t *)(p.part + n);
     for (size_t first = 0; first < filter->alive_count; first += most) {
         const size_t left = filter->alive_count - first, count = left < most ? left : most;
         const struct dcrf_line line = {.epsilon = shape->epsilon,

@@ -17,7 +17,8 @@ struct dcrf_pair_filter {
     float *largest; /* per chunk of variables and column */
     float *nodes, *table;
     const struct dcrf_interrupt *interrupt; /* checked in long computations; NULL: none */
-    double *precise; /* blocks of PRECISE_CHANNELS and a sum; NULL until it is first needed */
+    double *precise; /* blocks of PRECISE_CHANNELS and what is kept of a label; NULL until it is
+                        first needed */
 };
 
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
