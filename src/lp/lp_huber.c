@@ -54,6 +54,7 @@ static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *erro
     struct dcrf_lp_huber *huber = &lp->huber;
     huber->epsilon = epsilon;
     huber->steps_at_epsilon = 0;
+    huber->inner.quiet = 0;
     huber->bound_before = lp->bound;
     huber->momentum = 1;
     huber->average_weight = 0;
@@ -176,7 +177,10 @@ static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
     struct dcrf_backend_advanced done;
     bool has_average;
     const double weight = next_weight(huber, &has_average);
-    const double left = dcrf_relative_gap(*lp->problem->best_energy, lp->bound, huber->unary_floor);
+    const double energy = *lp->problem->best_energy;
+    const struct dcrf_lp_progress now = {energy, lp->bound,
+                                         dcrf_relative_gap(energy, lp->bound, huber->unary_floor),
+                                         huber->objective};
     dcrf_dual_mix_errors(&huber->average, &huber->current, weight);
     const struct dcrf_backend_advance how = {
         .average_weight = weight,
@@ -186,7 +190,7 @@ static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
                       [DCRF_BACKEND_BEST] = lp->best.roundings},
         .epsilon = huber->epsilon,
         .beta = beta_of(huber->momentum),
-        .inner_steps = lp->space.is_potts ? dcrf_lp_inner_choose(&huber->inner, left) : 0};
+        .inner_steps = lp->space.is_potts ? dcrf_lp_inner_choose(&huber->inner, &now) : 0};
     const dcrf_status status = lp->methods->advance(lp->blocks, &how, &done, error);
     lp->is_y_old = lp->is_best_old = true;
     huber->has_stepped = status == DCRF_OK;

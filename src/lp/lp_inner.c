@@ -6,21 +6,42 @@
 
 #include <stdbool.h>
 
-/* None in the first steps, since a run may end soon, nor when the gap is small, where narrow widths
- * matter. */
+/* None in the first steps, since a run may end soon. When the gap is small, narrow widths matter,
+ * and averages of plain steps give better dual points; but where the bound stands still and the
+ * objective is above the energy of the best labelling, so that y is far from the minimum, as after
+ * a change of width, a few of them bring it there. */
 #define PLAIN_STEPS 32
 #define SMALL_GAP 0.03
 #define TRIAL 2
 #define MOST 64
+#define MOST_AT_SMALL_GAP 8
+/* The bound stands still when so many steps at one width have closed at most this fraction of the
+ * gap. After a change of width it does so for eight steps anyway. */
+#define QUIET_STEPS 10
+#define QUIET 0.1
 #define PAUSE 16
 /* Work in units of a plain filter of one bin: an inner step takes one filter and three passes over
  * rows; a step, one filter per bin and about six passes. */
 #define INNER_WORK 4.0
 #define PASSES 6.0
 
-size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, double relative_gap) {
-    if (inner->steps++ < PLAIN_STEPS || relative_gap <= SMALL_GAP)
+static bool is_quiet(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress *now) {
+    inner->quiet++;
+    if (inner->steps == 0 ||
+        now->bound - inner->bound_before > QUIET * (now->energy - now->bound)) {
+        inner->bound_before = now->bound;
+        inner->quiet = 0;
+    }
+    return inner->quiet >= QUIET_STEPS;
+}
+
+size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress *now) {
+    const bool is_stuck = is_quiet(inner, now) && now->objective > now->energy;
+    const bool is_small = now->relative_gap <= SMALL_GAP;
+    if (inner->steps++ < PLAIN_STEPS || (is_small && !is_stuck))
         return 0;
+    if (is_small && inner->count > MOST_AT_SMALL_GAP)
+        inner->count = MOST_AT_SMALL_GAP;
     if (inner->count == 0 && inner->pause > 0) {
         inner->pause--;
         return 0;

@@ -8,10 +8,18 @@ struct dcrf_lp_inner {
     size_t steps; /* of the LP, so far */
     size_t count; /* inner steps of the next step; 0: none until the pause is over */
     size_t pause; /* steps until the next trial */
+    size_t quiet; /* steps at this width since the bound has risen enough from bound_before */
+    double bound_before;
 };
 
-/* The number of inner steps of the next step, given the remaining gap. */
-size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, double relative_gap);
+/* Where the LP stands: the energy of the best labelling, the bound, the gap between them, and the
+ * smoothed objective of the last step. */
+struct dcrf_lp_progress {
+    double energy, bound, relative_gap, objective;
+};
+
+/* The number of inner steps of the next step. */
+size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress *now);
 
 /* Judge the inner steps by how far the majorant had fallen before and after the last but one.
  * `bins` is the number of bins of the step's ordered filter. */

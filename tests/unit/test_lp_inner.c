@@ -5,14 +5,17 @@
 #include "lp/lp_inner.h"
 
 #define BINS 16
-#define WIDE 0.1 /* an open gap */
+
+/* With a gap of 4 %, and of 2 % above and below the objective. */
+static const struct dcrf_lp_progress wide = {100, 96, 0.04, 97}, near = {100, 98, 0.02, 99},
+                                     far = {100, 98, 0.02, 101};
 
 /* A decrease proportional to the steps pays off; one to which the last step adds nothing does
  * not. */
 static const double paying[] = {1, 2}, useless[] = {2, 2};
 
 static size_t next(struct dcrf_lp_inner *inner, const double *decrease) {
-    const size_t count = dcrf_lp_inner_choose(inner, WIDE);
+    const size_t count = dcrf_lp_inner_choose(inner, &wide);
     dcrf_lp_inner_judge(inner, count, BINS, decrease);
     return count;
 }
@@ -27,9 +30,24 @@ static void a_run_begins_without(void **state) {
 
 static void a_small_gap_needs_none(void **state) {
     (void)state;
-    struct dcrf_lp_inner inner = {.steps = 32, .count = 8};
-    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.02), 0);
-    assert_int_equal(dcrf_lp_inner_choose(&inner, 0.04), 8);
+    struct dcrf_lp_inner inner = {.steps = 32, .count = 8, .quiet = 10, .bound_before = 98};
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &near), 0);
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &wide), 8);
+}
+
+/* Ten steps that close a tenth of the gap together, or less. */
+static void unless_the_bound_stands_still_far_from_the_minimum(void **state) {
+    (void)state;
+    struct dcrf_lp_inner inner = {.steps = 32, .count = 64, .bound_before = 98};
+    for (size_t k = 0; k < 9; k++)
+        assert_int_equal(dcrf_lp_inner_choose(&inner, &far), 0);
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &far), 8);
+    inner.count = 4;
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &far), 4);
+    inner.bound_before = 97.75; /* an eighth of the gap */
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &far), 0);
+    assert_int_equal(inner.quiet, 0);
+    assert_true(inner.bound_before == far.bound);
 }
 
 static void their_number_follows_what_they_bring(void **state) {
@@ -63,6 +81,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_begins_without),
         cmocka_unit_test(a_small_gap_needs_none),
+        cmocka_unit_test(unless_the_bound_stands_still_far_from_the_minimum),
         cmocka_unit_test(their_number_follows_what_they_bring),
         cmocka_unit_test(the_last_is_held_against_the_average),
     };
