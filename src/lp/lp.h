@@ -3,6 +3,7 @@
  *   lp.c              the blocks, the start, the method's interface
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
  *   lp_inner.c        how many inner steps it gets
+ *   lp_lift.c         where it starts if the best labelling is constant
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
  *   lp_mixture.c      what a certificate needs
  *   potential_flow.c  the proof for constant labellings, a candidate of the solver
@@ -15,6 +16,7 @@
 #include "backend/dual.h"
 #include "lp/lp_experiment.h"
 #include "lp/lp_inner.h"
+#include "lp/lp_lift.h"
 #include "lp/lp_mixture.h"
 #include "method/method.h"
 
@@ -43,6 +45,7 @@ struct dcrf_lp_huber {
     double roundings;    /* of the last point computed in floats */
     double momentum;     /* t_k of the accelerated method */
     struct dcrf_lp_inner inner;
+    struct dcrf_lp_lift lift;
 };
 
 /* Proximal steps; see lp_proximal.c. */
@@ -75,6 +78,10 @@ struct dcrf_lp {
     struct dcrf_lp_proximal proximal; /* all zero with another schedule */
     struct dcrf_lp_mixture mixture;   /* empty if none is kept */
 };
+
+/* The width after `now`: half of it, down to what the usual number of bins resolves; then what
+ * twice the bins do. */
+double dcrf_lp_next_width(const struct dcrf_lp *lp, double now);
 
 /* Bring the blocks of lp->best up to date. */
 dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error);

@@ -25,6 +25,9 @@
  * The blocks and the passes over them belong to a backend (backend/backend.h). */
 #include "lp/lp.h"
 
+#include "core/error.h"
+#include "core/owned.h"
+
 #include <math.h>
 
 #define STEPS_PER_EPSILON 8
@@ -63,13 +66,15 @@ static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *erro
 
 static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
+    double epsilon = lp->experiment.epsilon;
+    DCRF_SCOPED float *lifted = NULL;
     huber->unary_floor = from->unary_floor;
     huber->has_stepped = false;
-    huber->inner = (struct dcrf_lp_inner){0};
     dcrf_dual_forget(&huber->average, &lp->space);
-    const dcrf_status status =
-        lp->methods->start(lp->blocks, from->y, from->labels, lp->metric, error);
-    return status < 0 ? status : begin_at(lp, lp->experiment.epsilon, error);
+    TRY(dcrf_lp_lift_new(lp, from, &lifted, &epsilon, error));
+    huber->inner = dcrf_lp_inner_begin(lifted);
+    TRY(lp->methods->start(lp->blocks, lifted ? lifted : from->y, from->labels, lp->metric, error));
+    return begin_at(lp, epsilon, error);
 }
 
 /* The width that a number of bins just resolves: the distance between two nodes. F is linear
@@ -86,9 +91,8 @@ static size_t choose_bins(const struct dcrf_lp *lp) {
     return (size_t)fmin(fmax(ceil(2 / epsilon), FEWEST_BINS), most);
 }
 
-/* Half the width, down to what the usual number of bins resolves; then what twice the bins do. */
-static double next_width(const struct dcrf_lp *lp) {
-    const double usual = width_of(lp->experiment.bins), now = lp->huber.epsilon;
+double dcrf_lp_next_width(const struct dcrf_lp *lp, double now) {
+    const double usual = width_of(lp->experiment.bins);
     return now > usual ? fmax(now / 2, usual) : 1 / (2 * round(1 / now) + 1);
 }
 
@@ -114,10 +118,13 @@ static bool is_exhausted(struct dcrf_lp *lp) {
 }
 
 static dcrf_status narrow(struct dcrf_lp *lp, dcrf_error *error) {
-    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && lp->huber.epsilon > FINEST_EPSILON &&
-                   is_exhausted(lp)
-               ? begin_at(lp, next_width(lp), error)
-               : DCRF_OK;
+    const double epsilon = lp->huber.epsilon;
+    if (lp->huber.steps_at_epsilon < STEPS_PER_EPSILON || epsilon <= FINEST_EPSILON ||
+        !is_exhausted(lp))
+        return DCRF_OK;
+    const double next = dcrf_lp_next_width(lp, epsilon);
+    TRY(dcrf_lp_lift_narrow(lp, next / epsilon, error));
+    return begin_at(lp, next, error);
 }
 
 /* Is the subtracted rounding error a large part of the remaining gap? */

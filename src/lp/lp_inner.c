@@ -4,8 +4,6 @@
  * timed, so that runs are reproducible. */
 #include "lp/lp_inner.h"
 
-#include <stdbool.h>
-
 /* None in the first steps, since a run may end soon. When the gap is small, narrow widths matter,
  * and averages of plain steps give better dual points; but where the bound stands still and the
  * objective is above the energy of the best labelling, so that y is far from the minimum, as after
@@ -20,6 +18,7 @@
 #define QUIET_STEPS 10
 #define QUIET 0.1
 #define PAUSE 16
+#define FIRST_IF_LIFTED 24
 /* Work in units of a plain filter of one bin: an inner step takes one filter and three passes over
  * rows; a step, one filter per bin and about six passes. */
 #define INNER_WORK 4.0
@@ -35,10 +34,15 @@ static bool is_quiet(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress 
     return inner->quiet >= QUIET_STEPS;
 }
 
+struct dcrf_lp_inner dcrf_lp_inner_begin(bool is_lifted) {
+    return (struct dcrf_lp_inner){.is_lifted = is_lifted, .count = is_lifted ? FIRST_IF_LIFTED : 0};
+}
+
 size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress *now) {
     const bool is_stuck = is_quiet(inner, now) && now->objective > now->energy;
-    const bool is_small = now->relative_gap <= SMALL_GAP;
-    if (inner->steps++ < PLAIN_STEPS || (is_small && !is_stuck))
+    const bool is_small = now->relative_gap <= SMALL_GAP && !inner->is_lifted;
+    const bool is_early = inner->steps++ < PLAIN_STEPS && !inner->is_lifted;
+    if (is_early || (is_small && !is_stuck))
         return 0;
     if (is_small && inner->count > MOST_AT_SMALL_GAP)
         inner->count = MOST_AT_SMALL_GAP;

@@ -157,8 +157,12 @@ static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_
             (struct dcrf_flow_proof){.potentials = flow->u,
                                      .pairwise = pairwise,
                                      .roundings = 2 * double_roundings(flow) * DCRF_DOUBLE_ROUNDING,
+                                     .spread = flow->low,
                                      .bound = bound_of(flow, c.lowest)};
-        flow->u = NULL; /* the proof owns it now */
+        for (size_t i = 0; i < flow->model->labels; i++)
+            flow->low[i] = flow->scale[i] < 1 ? 1 / flow->scale[i] : 1;
+        flow->u = NULL; /* the proof owns them now */
+        flow->low = flow->scale = NULL;
     } else {
         dcrf_release(pairwise);
     }
@@ -259,5 +263,6 @@ dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double cons
 void dcrf_flow_proof_clear(struct dcrf_flow_proof *proof) {
     dcrf_release(proof->potentials);
     dcrf_release(proof->pairwise);
+    dcrf_release(proof->spread);
     *proof = (struct dcrf_flow_proof){0};
 }

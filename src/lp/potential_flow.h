@@ -9,6 +9,7 @@ struct dcrf_flow_proof {
     float *potentials; /* u in [0, 1], with the model's stride: alpha_ab = K_ab (u_a - u_b) */
     double *pairwise;  /* A alpha, with the model's stride; v is that of the zero point */
     double roundings;  /* of pairwise, as in struct dcrf_dual */
+    double *spread;    /* per label, of the potentials before they were scaled; 1 if below 1 */
     double bound;      /* the lower bound that they prove */
 };
 

@@ -140,6 +140,7 @@ static void proximal_steps_are_the_same(void **state) {
  * decides at which one, so intermediate bounds may differ by one such step. */
 static void the_lp_is_the_same(void **state) {
     (void)state;
+    size_t lifted = 0;
     for (uint64_t seed = 0; seed < 24; seed++) {
         struct toy toy = toy_of(seed);
         struct elsewhere there = plan_elsewhere(&toy, "cuda");
@@ -170,13 +171,19 @@ static void the_lp_is_the_same(void **state) {
             if (!isnan(moments[0][i].lower_bound))
                 assert_near(moments[1][i].lower_bound, moments[0][i].lower_bound, size / 128);
         }
-        for (size_t k = 0; k < toy.variables * toy.labels; k++)
-            assert_near((double)y[1][k], (double)y[0][k], 1e-3);
+        /* A lifted start soon comes to its optimum, where y is free in directions that cost
+         * nothing. */
+        if (!((const struct dcrf_lp *)solvers[0]->state)->huber.lift.is_on)
+            for (size_t k = 0; k < toy.variables * toy.labels; k++)
+                assert_near((double)y[1][k], (double)y[0][k], 1e-3);
+        else
+            lifted++;
         for (size_t k = 0; k < 2; k++)
             dcrf_solver_free(&solvers[k]);
         free_elsewhere(&there);
         free_toy(&toy);
     }
+    assert_true(lifted > 0 && lifted < 12);
 }
 
 static void the_flow_is_the_same(void **state) {

@@ -173,16 +173,14 @@ static void drop_mixtures(struct dcrf_certificate_content *content) {
             content->mixtures[k].points[p].weight = 0;
 }
 
-/* Files with corrected checksums: their claims are checked anyway. Few steps of the LP leave some
- * variables open. */
-#define FEW_STEPS 8
+/* Files with corrected checksums: their claims are checked anyway. One step and one sweep leave
+ * some variables open. */
 static void forgeries_are_refused(void **state) {
     (void)state;
     size_t refused = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct toy toy = toy_of(seed);
-        struct example example =
-            example_of(toy, prove_after(&toy, toy.plan, FEW_STEPS, DCRF_DEFAULT_PROOF_SWEEPS));
+        struct example example = example_of(toy, prove_after(&toy, toy.plan, 1, 1));
         struct dcrf_certificate_content *content = &example.content;
         const size_t n = example.toy.variables;
         dcrf_error error = {0};
@@ -207,7 +205,7 @@ static void forgeries_are_refused(void **state) {
         free_example(&example);
     }
     print_message("%zu certificates claimed more than was proven\n", refused);
-    assert_true(refused > 0);
+    assert_true(refused >= 10);
     struct example example = new_example(0);
     dcrf_error error;
     example.content.lower_bound += 1e-3;

@@ -28,6 +28,17 @@ static void a_run_begins_without(void **state) {
     assert_int_equal(next(&inner, paying), 2);
 }
 
+/* Nor does a small gap end them. */
+static void but_a_lifted_run_begins_with_some(void **state) {
+    (void)state;
+    struct dcrf_lp_inner inner = dcrf_lp_inner_begin(true);
+    assert_int_equal(dcrf_lp_inner_choose(&inner, &near), 24);
+    dcrf_lp_inner_judge(&inner, 24, BINS, paying);
+    assert_int_equal(next(&inner, useless), 48);
+    inner = dcrf_lp_inner_begin(false);
+    assert_int_equal(next(&inner, paying), 0);
+}
+
 static void a_small_gap_needs_none(void **state) {
     (void)state;
     struct dcrf_lp_inner inner = {.steps = 32, .count = 8, .quiet = 10, .bound_before = 98};
@@ -80,6 +91,7 @@ static void the_last_is_held_against_the_average(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_begins_without),
+        cmocka_unit_test(but_a_lifted_run_begins_with_some),
         cmocka_unit_test(a_small_gap_needs_none),
         cmocka_unit_test(unless_the_bound_stands_still_far_from_the_minimum),
         cmocka_unit_test(their_number_follows_what_they_bring),

@@ -399,7 +399,7 @@ static int lose_patience(void *user) {
  * is not called again, and the run reports it. */
 static void a_run_is_cancelled_in_its_proof(void **state) {
     (void)state;
-    struct toy toy = new_toy(6, 60, 4, 0, 0.25, TOY_POTTS, 1);
+    struct toy toy = new_toy(7, 60, 4, 0, 0.25, TOY_POTTS, 1);
     for (int kind = 0; kind < 2; kind++)
         for (int most = 0, is_over = 0; !is_over; most++) {
             struct patience patience = {.most = most};
