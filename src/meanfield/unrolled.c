@@ -30,6 +30,14 @@ struct dcrf_unrolled {
     size_t model_revision; /* of the model in that run */
 };
 
+static dcrf_status check_cliques(const dcrf_model *model, dcrf_error *error) {
+    if (model->cliques.count == 0)
+        return DCRF_OK;
+    return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                     "mean field with derivatives knows no cliques; the model has %zu",
+                     model->cliques.count);
+}
+
 dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_workspace *workspace,
                               size_t iterations, dcrf_error *error) {
     if (!out || !plan || !workspace)
@@ -37,10 +45,8 @@ dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_w
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     *out = NULL;
-    if (model->cliques.count > 0)
-        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                         "mean field with derivatives knows no cliques; the model has %zu",
-                         model->cliques.count);
+    TRY(dcrf_plan_check(plan, error));
+    TRY(check_cliques(model, error));
     dcrf_unrolled *u = dcrf_allocate_zero(1, sizeof *u);
     if (!u)
         return dcrf_fail_memory(error, "mean field with derivatives");
@@ -129,6 +135,7 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
     DCRF_ENTER(u->workspace, error);
     const dcrf_model *model = u->plan->model;
     struct dcrf_coupling *coupling;
+    TRY(check_cliques(model, error)); /* which may have been added since */
     TRY(check_block(model, q, count, stride, "q", error));
     TRY(dcrf_coupling_new(&coupling, u->plan, u->workspace, error));
     dcrf_coupling_free(&u->coupling);

@@ -1,5 +1,6 @@
-/* Misuse of handles: NULL where an object is required, freeing NULL, and a model that changes under
- * a solver. Each gives an error with a message, or an empty answer; none crashes. */
+/* Misuse of handles: NULL where an object is required, arrays that are too small, freeing NULL and
+ * a workspace in two threads (test_model_changes.c: a model that changes). Each gives an error with
+ * a message, or an empty answer; none crashes. */
 #include "unit.h"
 
 #include "core/workspace.h"
@@ -414,76 +415,6 @@ static void nothing_to_free(void **state) {
     dcrf_densecrf_free(NULL);
 }
 
-/* Every change of the model invalidates a solver; its results can still be read. */
-static void a_model_changes_under_a_solver(void **state) {
-    (void)state;
-    for (int change = 0; change < 7; change++) {
-        struct scene s;
-        dcrf_error error;
-        dcrf_settings settings;
-        dcrf_proof *proof = NULL;
-        dcrf_proof_settings limits;
-        dcrf_energy energy;
-        make(&s);
-        dcrf_proof_settings_defaults(&limits);
-        assert_true(dcrf_solver_step(s.solver, &error) >= 0);
-        dcrf_status status = DCRF_OK;
-        const double one = 1;
-        const size_t offsets[] = {0, 2}, members[] = {0, 1}, origin[DCRF_MAX_AXES] = {1};
-        switch (change) {
-        case 0:
-            status = dcrf_model_set_unary(s.model, &s.energies, &error);
-            break;
-        case 1:
-            status = dcrf_model_set_weight(s.model, 0, 2, &error);
-            break;
-        case 2:
-            status = dcrf_model_set_cliques(s.model, 1, offsets, members, &one, &error);
-            break;
-        case 3:
-            status = dcrf_model_set_cliques(s.model, 0, NULL, NULL, NULL, &error);
-            break;
-        case 4:
-            status =
-                dcrf_model_set_compatibility(s.model, 0, DCRF_COMPATIBILITY_POTTS, NULL, &error);
-            break;
-        case 5:
-            status = dcrf_model_set_origin(s.model, origin, &error);
-            break;
-        default:
-            status = dcrf_model_add_kernel(s.model, &s.kernel, &error);
-        }
-        assert_int_equal(status, DCRF_OK);
-        assert_int_equal(dcrf_solver_step(s.solver, &error), DCRF_ERROR_ARGUMENT);
-        assert_non_null(strstr(error.message, "has changed"));
-        assert_int_equal(dcrf_solver_run(s.solver, &error), DCRF_ERROR_ARGUMENT);
-        assert_int_equal(dcrf_solver_finish(s.solver, &error), DCRF_ERROR_ARGUMENT);
-        assert_int_equal(dcrf_solver_start_labels(s.solver, s.labels, &error), DCRF_ERROR_ARGUMENT);
-        assert_int_equal(dcrf_proof_new(&proof, s.solver, &limits, &error), DCRF_ERROR_ARGUMENT);
-        assert_non_null(strstr(error.message, "has changed"));
-        assert_null(proof);
-        /* The dual point of one model proves nothing about another. */
-        assert_int_equal(dcrf_solver_labels_left(s.solver, s.labels, PIXELS, &error),
-                         DCRF_ERROR_ARGUMENT);
-        assert_non_null(strstr(error.message, "has changed"));
-        dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
-        /* Changes 0 to 4 keep the plan valid. */
-        assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, 0,
-                                               &error) == DCRF_OK,
-                         change < 5);
-        /* A failed call has not changed the model: a new solver works. */
-        assert_int_equal(dcrf_model_set_weight(s.model, 9, 2, &error), DCRF_ERROR_ARGUMENT);
-        dcrf_solver_free(&s.solver);
-        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-        if (change < 5) {
-            assert_int_equal(dcrf_solver_new(&s.solver, s.plan, s.workspace, &settings, &error),
-                             DCRF_OK);
-            assert_true(dcrf_solver_run(s.solver, &error) >= 0);
-        }
-        destroy(&s);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(null_for_a_model),
@@ -499,7 +430,6 @@ int main(void) {
 #ifndef __wasm__
         cmocka_unit_test(a_workspace_is_one_threads),
 #endif
-        cmocka_unit_test(a_model_changes_under_a_solver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
