@@ -34,20 +34,26 @@
 extern "C" {
 #endif
 
-/* Output arrays; NULL: not wanted. Per step, d features cost 2 d filters, and on an exact plan each
- * sigma costs one. On a grid or lattice, for three steps together, each axis costs one filter, and
- * the sigma of a channel (or of all that share one) two filters; and two lattices in all. The
+/* Output arrays, each with the number of elements it holds; NULL: not wanted. Too few elements are
+ * an error, and nothing is written. Per step, d features cost 2 d filters, and on an exact plan
+ * each sigma costs one. On a grid or lattice, for three steps together, each axis costs one filter,
+ * and the sigma of a channel (or of all that share one) two filters; and two lattices in all. The
  * others cost one or two filters per step. */
 typedef struct dcrf_derivatives {
-    float *unary;           /* a block with one channel per label and the stride of the call */
-    double *weight;         /* one per kernel */
-    double *compatibility;  /* kernels x labels x labels: for mu_m(i, j) of any kind, as if all
-                             * entries were independent; a symmetric matrix needs the sum for (i, j)
-                             * and (j, i) */
-    double *sigma;          /* kernels x DCRF_MAX_FEATURES: axes (x first), then channels; zero for
-                             * kernels with the caller's features */
-    float *const *features; /* per kernel a pointer (or NULL) to variables x dimension floats: for
-                             * the features as the kernel uses them, divided by their sigmas */
+    float *unary; /* a block with one channel per label and the stride of the call */
+    size_t unary_count;
+    double *weight; /* one per kernel */
+    size_t weight_count;
+    double *compatibility; /* kernels x labels x labels: for mu_m(i, j) of any kind, as if all
+                            * entries were independent; a symmetric matrix needs the sum for (i, j)
+                            * and (j, i) */
+    size_t compatibility_count;
+    double *sigma; /* kernels x DCRF_MAX_FEATURES: axes (x first), then channels; zero for
+                    * kernels with the caller's features */
+    size_t sigma_count;
+    float *const *features;   /* per kernel a pointer (or NULL) to variables x dimension floats: for
+                               * the features as the kernel uses them, divided by their sigmas */
+    size_t features_count;    /* of each of them */
     int channels_share_sigma; /* nonzero: all channels of a kernel share one sigma. On a lattice its
                                * derivative is then computed at once and stored for the first
                                * channel; the others are zero */

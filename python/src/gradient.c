@@ -62,19 +62,22 @@ enum { WEIGHT, COMPATIBILITY, SIGMA, FEATURES, PARAMETERS };
 static int read_wanted(PyObject *const *arrays, const dcrf_model *model, Py_buffer *buffers,
                        float **features, dcrf_derivatives *wanted) {
     const size_t kernels = dcrf_model_kernels(model), labels = dcrf_model_labels(model);
-    wanted->weight =
-        wanted_array(arrays[WEIGHT], "the derivatives of weights", 'd', kernels, &buffers[WEIGHT]);
+    wanted->weight_count = kernels;
+    wanted->compatibility_count = kernels * labels * labels;
+    wanted->sigma_count = kernels * DCRF_MAX_FEATURES;
+    wanted->features_count = dcrf_model_variables(model) * DCRF_MAX_FEATURES;
+    wanted->weight = wanted_array(arrays[WEIGHT], "the derivatives of weights", 'd',
+                                  wanted->weight_count, &buffers[WEIGHT]);
     if (!PyErr_Occurred())
         wanted->compatibility =
             wanted_array(arrays[COMPATIBILITY], "the derivatives of compatibilities", 'd',
-                         kernels * labels * labels, &buffers[COMPATIBILITY]);
+                         wanted->compatibility_count, &buffers[COMPATIBILITY]);
     if (!PyErr_Occurred())
         wanted->sigma = wanted_array(arrays[SIGMA], "the derivatives of sigmas", 'd',
-                                     kernels * DCRF_MAX_FEATURES, &buffers[SIGMA]);
+                                     wanted->sigma_count, &buffers[SIGMA]);
     if (!PyErr_Occurred() && kernels > 0 && kernels <= MOST_KERNELS) {
-        features[kernels - 1] =
-            wanted_array(arrays[FEATURES], "the derivatives of features", 'f',
-                         dcrf_model_variables(model) * DCRF_MAX_FEATURES, &buffers[FEATURES]);
+        features[kernels - 1] = wanted_array(arrays[FEATURES], "the derivatives of features", 'f',
+                                             wanted->features_count, &buffers[FEATURES]);
         wanted->features = features[kernels - 1] ? features : NULL;
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -148,9 +151,10 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
     const size_t stride = dcrf_padded(dcrf_model_labels(model));
     const float *q = dcrf_py_contiguous(q_array, "the derivatives of q", 'f', block_size(model), 0,
                                         &buffers[PARAMETERS]);
+    wanted.unary_count = block_size(model);
     if (q)
         wanted.unary = wanted_array(unary_array, "the derivatives of unary energies", 'f',
-                                    block_size(model), &buffers[PARAMETERS + 1]);
+                                    wanted.unary_count, &buffers[PARAMETERS + 1]);
     if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, features, &wanted) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
             is_logarithm ? dcrf_unrolled_backward_log_q(self->unrolled, q, stride, &wanted, &error)

@@ -127,6 +127,29 @@ static bool take_memory(struct dcrf_pair_gradient *g) {
     return !owned->is_short;
 }
 
+static dcrf_status check_room(const void *array, size_t count, size_t needed, const char *what,
+                              dcrf_error *error) {
+    return array ? dcrf_check_room(array, count, needed, what, error) : DCRF_OK;
+}
+
+/* Have the caller's arrays room for what is wanted? */
+static dcrf_status check_wanted(const dcrf_derivatives *wanted, const dcrf_model *model,
+                                dcrf_error *error) {
+    const size_t kernels = model->kernel_count, labels = model->labels;
+    TRY(dcrf_check_reserved(wanted->reserved, sizeof wanted->reserved, "derivatives", error));
+    TRY(check_room(wanted->weight, wanted->weight_count, kernels, "the derivatives by weights",
+                   error));
+    TRY(check_room(wanted->compatibility, wanted->compatibility_count, kernels * labels * labels,
+                   "the derivatives by compatibilities", error));
+    TRY(check_room(wanted->sigma, wanted->sigma_count, kernels * DCRF_MAX_FEATURES,
+                   "the derivatives by sigmas", error));
+    for (size_t m = 0; m < kernels && wanted->features; m++)
+        TRY(check_room(wanted->features[m], wanted->features_count,
+                       model->variables * model->kernels[m].features.dimension,
+                       "the derivatives by features", error));
+    return DCRF_OK;
+}
+
 /* The span of the steps, if any kernel needs it. */
 static dcrf_status take_span(struct dcrf_pair_gradient *g, size_t steps, dcrf_error *error) {
     for (size_t m = 0; m < g->plan->kernel_count; m++)
@@ -149,7 +172,7 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
     g->q = q;
     if (wanted)
         g->wanted = *wanted;
-    TRY(dcrf_check_reserved(g->wanted.reserved, sizeof g->wanted.reserved, "derivatives", error));
+    TRY(check_wanted(&g->wanted, plan->model, error));
     if (!take_memory(g))
         return dcrf_fail_memory(error, "derivatives");
     TRY(take_span(g, steps, error));

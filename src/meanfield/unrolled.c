@@ -243,17 +243,18 @@ static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_
     DCRF_ENTER(u->workspace, error);
     const dcrf_model *model = u->plan->model;
     struct dcrf_pair_gradient *pairs;
-    dcrf_status status = check_stride(model, stride, error);
-    if (status < 0)
-        return status;
+    TRY(check_stride(model, stride, error));
     if (!u->has_run)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
     if (model->revision != u->model_revision)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the model has changed since the forward run: run it again");
-    if ((status = dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives,
-                                         (const float *const *)u->q, u->iterations, error)) < 0)
-        return status;
+    if (derivatives->unary)
+        TRY(check_block(model, derivatives->unary, derivatives->unary_count, stride,
+                        "the derivatives by unary energies", error));
+    TRY(dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives,
+                               (const float *const *)u->q, u->iterations, error));
+    dcrf_status status = DCRF_OK;
     struct back back = {.model = model,
                         .derivative = u->derivative,
                         .is_by_logarithm = is_by_logarithm,

@@ -477,8 +477,14 @@ static dcrf_status use_gradient(dcrf_error *error) {
     float *features_of[2] = {NULL, features};
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_kernel kernels[2] = {dcrf_kernel_spatial(2, 1), bilateral_kernel()};
-    dcrf_derivatives wanted = {
-        .weight = weight, .sigma = sigma, .compatibility = compatibility, .features = features_of};
+    dcrf_derivatives wanted = {.weight = weight,
+                               .weight_count = 2,
+                               .sigma = sigma,
+                               .sigma_count = 2 * DCRF_MAX_FEATURES,
+                               .compatibility = compatibility,
+                               .compatibility_count = 2 * LABELS * LABELS,
+                               .features = features_of,
+                               .features_count = VARIABLES * 5};
     DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
     DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;

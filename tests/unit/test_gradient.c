@@ -243,9 +243,13 @@ static void drop(struct held *h) {
 static dcrf_derivatives everything(struct found *f) {
     f->features_of[2] = f->features;
     return (dcrf_derivatives){.weight = f->weight,
+                              .weight_count = KERNELS,
                               .compatibility = f->compatibility,
+                              .compatibility_count = KERNELS * M * M,
                               .sigma = f->sigma,
-                              .features = f->features_of};
+                              .sigma_count = KERNELS * DCRF_MAX_FEATURES,
+                              .features = f->features_of,
+                              .features_count = sizeof f->features / sizeof *f->features};
 }
 
 static struct found *find(const struct problem *p, size_t threads, dcrf_operator_kind kind) {
@@ -258,6 +262,7 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
         loss[k / M * STRIDE + k % M] = p->mask[k / M] ? (float)p->loss[k / M][k % M] : NAN;
     dcrf_derivatives wanted = everything(f);
     wanted.unary = f->unary;
+    wanted.unary_count = N * STRIDE;
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, p->iterations, NULL),
                      DCRF_OK);
     assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, N * STRIDE, STRIDE, NULL),
@@ -451,7 +456,7 @@ static double lattice_loss(const uint8_t *image, const float *noise, const float
     struct held h = {0};
     dcrf_unrolled *unrolled;
     float *q = calloc(PIXELS * STRIDE, sizeof *q);
-    const dcrf_derivatives wanted = {.sigma = derivative};
+    const dcrf_derivatives wanted = {.sigma = derivative, .sigma_count = DCRF_MAX_FEATURES};
     double loss = 0;
     unary.channels = DRAWN;
     for (size_t c = 0; c < SIGMAS; c++)
@@ -516,7 +521,7 @@ static void mistakes_are_errors(void **state) {
     dcrf_error error;
     float block[N * STRIDE] = {0};
     double energy;
-    dcrf_derivatives wanted = {.unary = block};
+    dcrf_derivatives wanted = {.unary = block, .unary_count = N * STRIDE};
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
@@ -578,7 +583,7 @@ static void arrays_too_small(void **state) {
     float out[N * WIDE], untouched[N * WIDE];
     const float y[N * STRIDE] = {0};
     double energy = 9, weight[KERNELS] = {9};
-    const dcrf_derivatives wanted = {.weight = weight};
+    const dcrf_derivatives wanted = {.weight = weight, .weight_count = KERNELS};
     for (size_t k = 0; k < N * WIDE; k++)
         out[k] = untouched[k] = 9;
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error), DCRF_OK);
@@ -609,6 +614,32 @@ static void arrays_too_small(void **state) {
     assert_int_equal(dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, out,
                                             N * STRIDE, &wanted, &error),
                      DCRF_OK);
+    /* Derivatives by parameters. */
+    struct found *f = calloc(1, sizeof *f), *before = calloc(1, sizeof *f);
+    dcrf_derivatives all = everything(f);
+    all.unary = f->unary;
+    all.unary_count = N * STRIDE;
+    const struct {
+        size_t *count;
+        const char *message;
+    } counts[] = {
+        {&all.unary_count, "the derivatives by unary energies: the array holds"},
+        {&all.weight_count, "the derivatives by weights: the array holds"},
+        {&all.compatibility_count, "the derivatives by compatibilities: the array holds"},
+        {&all.sigma_count, "the derivatives by sigmas: the array holds"},
+        {&all.features_count, "the derivatives by features: the array holds"},
+    };
+    memcpy(before, f, sizeof *f);
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        --*counts[k].count;
+        assert_fails(DCRF_ERROR_SIZE, counts[k].message, error,
+                     dcrf_unrolled_backward(unrolled, y, STRIDE, &all, &error));
+        assert_memory_equal(f, before, sizeof *f);
+        ++*counts[k].count;
+    }
+    assert_int_equal(dcrf_unrolled_backward(unrolled, y, STRIDE, &all, &error), DCRF_OK);
+    free(f);
+    free(before);
     dcrf_unrolled_free(&unrolled);
     drop(&h);
     free(p);
