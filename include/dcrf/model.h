@@ -58,6 +58,7 @@ typedef struct dcrf_kernel {
     double channel_sigma[DCRF_MAX_FEATURES]; /* bilateral: kernel bandwidth per channel, in the unit
                                               * of the image */
     dcrf_view channels;                      /* bilateral: the image; features: the features */
+    unsigned char reserved[64];
 } dcrf_kernel;
 
 /* Kernels with one sigma for all axes and one for all channels, normalized symmetrically. */

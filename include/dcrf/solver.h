@@ -200,6 +200,7 @@ typedef struct dcrf_candidate {
     double energy;      /* NaN: none */
     double lower_bound; /* NaN: none */
     double time_s;
+    unsigned char reserved[64];
 } dcrf_candidate;
 
 #define DCRF_CANDIDATE_ROOM 8

@@ -52,7 +52,8 @@ typedef struct dcrf_error {
  * dcrf_warning_text.)
  *
  * Every settings struct dcrf_x has a function dcrf_x_defaults, which sets all fields. Settings and
- * results have `reserved` bytes for later versions; they must be zero in settings. */
+ * results have `reserved` bytes for later versions; they must be zero in settings. (Grids, views,
+ * outputs, energies and errors are values, which will not grow.) */
 DCRF_API const char *dcrf_status_name(dcrf_status status);
 DCRF_API int dcrf_status_from_name(const char *name, dcrf_status *status);
 

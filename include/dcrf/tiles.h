@@ -52,6 +52,7 @@ typedef struct dcrf_tile {
     size_t size[DCRF_MAX_AXES];        /* of the window */
     size_t inner_first[DCRF_MAX_AXES]; /* relative to the window */
     size_t inner_size[DCRF_MAX_AXES];
+    unsigned char reserved[64];
 } dcrf_tile;
 
 /* The overlap along each axis in variables: `sigmas` times the widest sigma of the spatial and

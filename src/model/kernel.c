@@ -73,6 +73,7 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
         kernel->normalization != DCRF_NORMALIZE_SYMMETRIC)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
                          (int)kernel->normalization);
+    TRY(dcrf_check_reserved(kernel->reserved, sizeof kernel->reserved, "a kernel", error));
     TRY(dcrf_weight_check(kernel->weight, error));
     const size_t axes = kernel->kind == DCRF_KERNEL_FEATURES ? 0 : grid->axes;
     const size_t channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;

@@ -283,6 +283,10 @@ static void bad_kernels_are_refused(void **state) {
     kernel = dcrf_kernel_spatial(1, -1);
     assert_refused(model, DCRF_ERROR_ARGUMENT, "-1; it must not be negative",
                    dcrf_model_add_kernel(model, &kernel, &error));
+    kernel = dcrf_kernel_spatial(1, 1);
+    kernel.reserved[63] = 1;
+    assert_refused(model, DCRF_ERROR_ARGUMENT, "reserved bytes of a kernel",
+                   dcrf_model_add_kernel(model, &kernel, &error));
     kernel = dcrf_kernel_spatial(1, NAN);
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "weight of a kernel is nan",
                    dcrf_model_add_kernel(model, &kernel, &error));
