@@ -183,36 +183,47 @@ dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const 
     return DCRF_OK;
 }
 
-/* known->sum = sum_m w_m K_m known->indicator at the members; the indicator must be zero
- * elsewhere. */
-static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error) {
-    const size_t n = known->model->variables;
-    memset(known->sum, 0, n * sizeof *known->sum);
-    for (size_t k = 0; k < known->member_count && known->parts; k++)
-        known->packed[k] = known->indicator[known->members[k]];
-    const double *in = known->parts ? known->packed : known->indicator;
-    double *out = known->parts ? known->packed + n : known->indicated;
+/* The variable at index k of the operators. */
+static size_t member(const struct dcrf_knowledge *known, size_t k) {
+    return known->parts ? known->members[k] : k;
+}
+
+/* sum = sum_m w_m K_m in, blocks of members x channels; `out` is scratch memory. */
+static dcrf_status sum_double(struct dcrf_knowledge *known, const double *in, double *out,
+                              double *sum, size_t channels, dcrf_error *error) {
+    const size_t count = known->member_count * channels;
+    memset(sum, 0, count * sizeof *sum);
     for (size_t m = 0; m < known->plan->kernel_count; m++) {
         const dcrf_operator *op = operator_of(known, m);
         const double weight = known->model->kernels[m].weight;
         if (weight == 0)
             continue;
-        TRY(op->methods->apply_double(op, known->workspace, in, out, 1, error));
-        for (size_t k = 0; k < known->member_count; k++)
-            known->sum[known->parts ? known->members[k] : k] += weight * out[k];
+        TRY(op->methods->apply_double(op, known->workspace, in, out, channels, error));
+        for (size_t e = 0; e < count; e++)
+            sum[e] += weight * out[e];
     }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error) {
+    for (size_t k = 0; k < known->member_count; k++)
+        known->indicator[k] = known->round[member(known, k)] == 0;
+    TRY(sum_double(known, known->indicator, known->indicated, known->sum, 1, error));
+    memset(known->indicated, 0, known->model->variables * sizeof *known->indicated);
+    for (size_t k = 0; k < known->member_count; k++)
+        known->indicated[member(known, k)] = known->sum[k];
     return DCRF_OK;
 }
 
 dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
                                    size_t first, size_t count, double *columns, dcrf_error *error) {
-    const size_t members = known->member_count;
-    DCRF_SCOPED double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in);
+    const size_t numbers = known->member_count * count;
+    DCRF_SCOPED double *in = dcrf_allocate_zero(known->member_count, 3 * count * sizeof *in);
     /* The index of each among the members. */
     DCRF_SCOPED uint32_t *place = dcrf_allocate(size, sizeof *place);
     if (!in || !place)
         return dcrf_fail_memory(error, "a proof");
-    double *out = in + members * count;
+    double *sum = in + 2 * numbers;
     for (size_t k = 0, at = 0; k < size; k++, at++) {
         while (known->parts && known->members[at] != rest[k])
             at++;
@@ -220,17 +231,9 @@ dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t 
     }
     for (size_t c = 0; c < count; c++)
         in[place[first + c] * count + c] = 1;
-    memset(columns, 0, size * count * sizeof *columns);
-    for (size_t m = 0; m < known->plan->kernel_count; m++) {
-        const dcrf_operator *op = operator_of(known, m);
-        const double weight = known->model->kernels[m].weight;
-        if (weight == 0)
-            continue;
-        TRY(op->methods->apply_double(op, known->workspace, in, out, count, error));
-        for (size_t k = 0; k < size; k++)
-            for (size_t c = 0; c < count; c++)
-                columns[k * count + c] += weight * out[place[k] * count + c];
-    }
+    TRY(sum_double(known, in, in + numbers, sum, count, error));
+    for (size_t k = 0; k < size; k++)
+        memcpy(columns + k * count, sum + place[k] * count, count * sizeof *columns);
     return DCRF_OK;
 }
 
@@ -245,13 +248,12 @@ static bool can_shrink(const struct dcrf_knowledge *known) {
 
 static dcrf_status allocate_packed(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables;
-    if (known->packed)
+    if (known->packed_fraction)
         return DCRF_OK;
     known->members = dcrf_own(&known->work, n, sizeof *known->members);
     known->packed_bin = dcrf_own(&known->work, n, sizeof *known->packed_bin);
     known->packed_fraction = dcrf_own(&known->work, n, sizeof *known->packed_fraction);
-    known->packed = dcrf_own(&known->work, n, 2 * sizeof *known->packed);
-    return known->packed ? DCRF_OK : dcrf_fail_memory(error, "a proof");
+    return known->work.is_short ? dcrf_fail_memory(error, "a proof") : DCRF_OK;
 }
 
 /* Restrict the operators to the undecided variables. */
@@ -352,15 +354,6 @@ static void add_clique_costs(struct dcrf_knowledge *known, size_t label) {
     }
 }
 
-dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error) {
-    const size_t n = known->model->variables;
-    for (size_t a = 0; a < n; a++)
-        known->indicator[a] = known->round[a] == 0;
-    const dcrf_status status = sum_indicated(known, error);
-    memcpy(known->indicated, known->sum, n * sizeof *known->sum);
-    return status;
-}
-
 /* ---- dead ends ------------------------------------------------------------------------------ */
 
 /* Labels that are summed together: evaluating the kernels takes most of the time. */
@@ -372,10 +365,6 @@ struct dead_ends {
     size_t channels;
     double *in, *out, *sum; /* members x channels */
 };
-
-static size_t member(const struct dcrf_knowledge *known, size_t k) {
-    return known->parts ? known->members[k] : k;
-}
 
 /* Choose the next labels, from `next` on, that are possible at some undecided variable. */
 static size_t choose_labels(struct dead_ends *ends, size_t next) {
@@ -400,17 +389,7 @@ static dcrf_status sum_possible(struct dead_ends *ends, dcrf_error *error) {
             ends->in[k * channels + c] =
                 known->round[a] == 0 && known->possible[a * labels + ends->label[c]];
         }
-    memset(ends->sum, 0, known->member_count * channels * sizeof *ends->sum);
-    for (size_t m = 0; m < known->plan->kernel_count; m++) {
-        const dcrf_operator *op = operator_of(known, m);
-        const double weight = known->model->kernels[m].weight;
-        if (weight == 0)
-            continue;
-        TRY(op->methods->apply_double(op, known->workspace, ends->in, ends->out, channels, error));
-        for (size_t e = 0; e < known->member_count * channels; e++)
-            ends->sum[e] += weight * ends->out[e];
-    }
-    return DCRF_OK;
+    return sum_double(ends->known, ends->in, ends->out, ends->sum, channels, error);
 }
 
 static void exclude(struct dead_ends *ends, size_t channel) {

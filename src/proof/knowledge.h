@@ -44,7 +44,6 @@ struct dcrf_knowledge {
     const float *distance; /* the model's distance; NULL: Potts */
     uint8_t *packed_bin;
     float *packed_fraction;
-    double *packed; /* 2 n: input and output of a filter in double */
     /* Input and output of the ordered filter for one label. */
     uint8_t *bin;
     float *fraction;

@@ -12,6 +12,7 @@
 #include "core/owned.h"
 #include "core/timer.h"
 #include "core/workspace.h"
+#include "energy/labelling.h"
 #include "energy/sums.h"
 #include "model/model.h"
 
@@ -117,12 +118,6 @@ static double seconds_for(const struct run *run, const dcrf_tile *tile) {
 
 /* ---- one tile ------------------------------------------------------------------------------- */
 
-static void mark_labels(const dcrf_model *model, const uint16_t *labels, float *marginals) {
-    memset(marginals, 0, model->variables * model->stride * sizeof *marginals);
-    for (size_t a = 0; a < model->variables; a++)
-        marginals[a * model->stride + labels[a]] = 1;
-}
-
 static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_plan *plan) {
     dcrf_tile_facts *tile = &run->tile;
     dcrf_solver_info found;
@@ -200,7 +195,7 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
         TRY(solve_window(run, tile, model, error));
     if (!run->tile.is_solved) {
         memcpy(arrays->labels, arrays->unary_labels, variables * sizeof *arrays->labels);
-        mark_labels(model, arrays->labels, arrays->marginals);
+        dcrf_marginals_of_labels(arrays->labels, variables, model->stride, arrays->marginals);
     }
     run->tile.stop = run->stop;
     for (size_t a = 0; a < variables; a++)
