@@ -1,5 +1,6 @@
 /* dcrf energy: the energy of a labelling, term by term. */
 #include "command.h"
+#include "io/json.h"
 #include "report/evaluation.h"
 
 typedef struct energy_parts {
@@ -23,20 +24,14 @@ static void print_parts(const evaluation_settings *settings, const built_model *
 
 static json_t *kernels_to_json(const built_model *built, const energy_parts *parts) {
     json_t *list = json_array();
-    for (size_t k = 0; list && k < built->kernel_count; k++) {
+    for (size_t k = 0; k < built->kernel_count; k++) {
         const dcrf_kernel *kernel = &built->kernels[k];
         json_t *entry = json_pack("{s:s, s:f, s:f, s:f}", "kernel", kernel_name(kernel), "sigma",
                                   kernel->sigma[0], "weight", kernel->weight, "energy",
                                   parts->pairwise_of_kernel[k]);
-        bool kept = entry != NULL;
-        if (kept && kernel->kind == DCRF_KERNEL_BILATERAL)
-            kept =
-                json_object_set_new(entry, "sigma_rgb", json_real(kernel->channel_sigma[0])) == 0;
-        if (!kept || json_array_append(list, entry) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-        json_decref(entry);
+        if (kernel->kind == DCRF_KERNEL_BILATERAL)
+            entry = json_with(entry, "sigma_rgb", json_real(kernel->channel_sigma[0]));
+        list = json_append(list, entry);
     }
     return list;
 }
@@ -45,17 +40,11 @@ static json_t *kernels_to_json(const built_model *built, const energy_parts *par
 static json_t *parts_to_json(const evaluation_settings *settings, const built_model *built,
                              const void *found) {
     const energy_parts *parts = found;
-    json_t *root = model_report(&settings->model, built);
-    json_t *energies =
-        json_pack("{s:f, s:f, s:f, s:o, s:f}", "energy", parts->energy.total, "energy_unary",
-                  parts->energy.unary, "energy_pairwise", parts->energy.pairwise, "kernels",
-                  kernels_to_json(built, parts), "energy_cliques", parts->energy.cliques);
-    if (root && (!energies || json_object_update(root, energies) != 0)) {
-        json_decref(root);
-        root = NULL;
-    }
-    json_decref(energies);
-    return root;
+    return json_merge(model_report(&settings->model, built),
+                      json_pack("{s:f, s:f, s:f, s:o, s:f}", "energy", parts->energy.total,
+                                "energy_unary", parts->energy.unary, "energy_pairwise",
+                                parts->energy.pairwise, "kernels", kernels_to_json(built, parts),
+                                "energy_cliques", parts->energy.cliques));
 }
 
 static bool compute_parts(const evaluation_settings *settings, const built_model *built,

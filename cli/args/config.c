@@ -3,6 +3,7 @@
 #include "args/nearest.h"
 #include "command.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "report/json_text.h"
 
 #include <stdio.h>
@@ -199,15 +200,12 @@ static void key_of(const cli_option *option, char *key, size_t bytes) {
 
 json_t *settings_to_json(const option_record *record, const cli_option *const *left_out) {
     json_t *root = json_object();
-    for (size_t i = 0; root && i < record->count; i++) {
+    for (size_t i = 0; i < record->count; i++) {
         char key[64];
         if (!is_setting(&record->values[i], left_out))
             continue;
         key_of(record->values[i].option, key, sizeof key);
-        if (json_object_set_new(root, key, value_to_json(&record->values[i])) != 0) {
-            json_decref(root);
-            root = NULL;
-        }
+        root = json_with(root, key, value_to_json(&record->values[i]));
     }
     return root;
 }

@@ -12,6 +12,8 @@
  * are integers, so there is no rounding. */
 #include "dataset/score.h"
 
+#include "io/json.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -238,25 +240,18 @@ double score_band_accuracy(const score *s, size_t band_px) {
 json_t *score_pairs_to_json(const score *s) {
     confusion_cell *cells = confusion_sorted(&s->pairs);
     json_t *list = cells ? json_array() : NULL;
-    for (size_t i = 0; list && i < s->pairs.used; i++) {
-        json_t *entry = json_pack("[I, I, I]", (json_int_t)cells[i].truth,
-                                  (json_int_t)cells[i].label, (json_int_t)cells[i].pixels);
-        if (json_array_append_new(list, entry) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
+    for (size_t i = 0; list && i < s->pairs.used; i++)
+        list =
+            json_append(list, json_pack("[I, I, I]", (json_int_t)cells[i].truth,
+                                        (json_int_t)cells[i].label, (json_int_t)cells[i].pixels));
     free(cells);
     return list;
 }
 
 static json_t *bands_to_json(const uint64_t *counts, size_t band_px) {
     json_t *list = json_array();
-    for (size_t band = 1; list && band <= band_px; band++)
-        if (json_array_append_new(list, json_integer((json_int_t)counts[band])) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+    for (size_t band = 1; band <= band_px; band++)
+        list = json_append(list, json_integer((json_int_t)counts[band]));
     return list;
 }
 

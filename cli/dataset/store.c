@@ -377,14 +377,10 @@ bool store_has_curve(const store *s, const char *method, const char *name,
 
 static json_t *points_to_json(const curve *energies) {
     json_t *points = json_array();
-    for (size_t k = 0; points && k < energies->count; k++) {
+    for (size_t k = 0; k < energies->count; k++) {
         const curve_point *p = &energies->points[k];
-        json_t *point = json_pack("[f, o, o]", p->time_s, number_or_null(p->energy),
-                                  number_or_null(p->lower_bound));
-        if (!point || json_array_append_new(points, point) != 0) {
-            json_decref(points);
-            points = NULL;
-        }
+        points = json_append(points, json_pack("[f, o, o]", p->time_s, number_or_null(p->energy),
+                                               number_or_null(p->lower_bound)));
     }
     return points;
 }

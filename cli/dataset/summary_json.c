@@ -16,43 +16,27 @@
 
 #define MATRIX_CLASSES_MAX 256
 
-/* Append, and return whether that succeeded; `value` may be NULL. */
-static bool append(json_t *array, json_t *value) {
-    return array && json_array_append_new(array, value) == 0;
-}
-
-static json_t *finished(json_t *array, bool whole) {
-    if (!whole) {
-        json_decref(array);
-        return NULL;
-    }
-    return array;
-}
-
 /* The values from `first` to `last`. */
 static json_t *values_to_json(const score *counts, double (*value)(const score *, size_t),
                               size_t first, size_t last) {
     json_t *array = json_array();
-    bool whole = array != NULL;
-    for (size_t i = first; whole && i <= last; i++)
-        whole = append(array, number_or_null(value(counts, i)));
-    return finished(array, whole);
+    for (size_t i = first; i <= last; i++)
+        array = json_append(array, number_or_null(value(counts, i)));
+    return array;
 }
 
 static json_t *confusion_to_json(const score *counts) {
     if (counts->classes > MATRIX_CLASSES_MAX)
         return score_pairs_to_json(counts);
     json_t *matrix = json_array();
-    bool whole = matrix != NULL;
-    for (size_t truth = 0; whole && truth < counts->classes; truth++) {
+    for (size_t truth = 0; truth < counts->classes; truth++) {
         json_t *row = json_array();
-        whole = row != NULL;
-        for (size_t label = 0; whole && label < counts->classes; label++)
-            whole = append(row, json_integer((json_int_t)confusion_get(
-                                    &counts->pairs, (uint16_t)truth, (uint16_t)label)));
-        whole = append(matrix, finished(row, whole));
+        for (size_t label = 0; label < counts->classes; label++)
+            row = json_append(row, json_integer((json_int_t)confusion_get(
+                                       &counts->pairs, (uint16_t)truth, (uint16_t)label)));
+        matrix = json_append(matrix, row);
     }
-    return finished(matrix, whole);
+    return matrix;
 }
 
 static json_t *scores_to_json(const score *counts) {
@@ -80,27 +64,25 @@ static json_t *row_to_json(const summary_row *row) {
 
 static json_t *rows_to_json(const summary *found) {
     json_t *array = json_array();
-    bool whole = array != NULL;
-    for (size_t m = 0; whole && m < found->row_count; m++)
-        whole = append(array, row_to_json(&found->rows[m]));
-    return finished(array, whole);
+    for (size_t m = 0; m < found->row_count; m++)
+        array = json_append(array, row_to_json(&found->rows[m]));
+    return array;
 }
 
 static json_t *failures_to_json(const summary *found) {
     json_t *array = json_array();
-    bool whole = array != NULL;
-    for (size_t i = 0; whole && i < found->failure_count; i++)
-        whole = append(array, json_pack("{s:o, s:o}", "image", json_text(found->failures[i].image),
-                                        "message", json_text(found->failures[i].message)));
-    return finished(array, whole);
+    for (size_t i = 0; i < found->failure_count; i++)
+        array =
+            json_append(array, json_pack("{s:o, s:o}", "image", json_text(found->failures[i].image),
+                                         "message", json_text(found->failures[i].message)));
+    return array;
 }
 
 static json_t *classes_to_json(const dataset *data) {
     json_t *array = json_array();
-    bool whole = array != NULL;
-    for (size_t i = 0; whole && i < data->labels; i++)
-        whole = append(array, json_text(data->classes[i]));
-    return finished(array, whole);
+    for (size_t i = 0; i < data->labels; i++)
+        array = json_append(array, json_text(data->classes[i]));
+    return array;
 }
 
 json_t *summary_to_json(const summary *found) {

@@ -6,6 +6,7 @@
 #include "dataset/tune_results.h"
 #include "dataset/tuner.h"
 #include "interrupt.h"
+#include "io/json.h"
 #include "ranks/ranks.h"
 #include "report/number_text.h"
 
@@ -81,15 +82,12 @@ static const cli_option *const no_part_of_model[] = {tune_option_table, workers_
 
 static json_t *axes_to_json(const search_space *space, const double *start) {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < space->axis_count; i++) {
+    for (size_t i = 0; i < space->axis_count; i++) {
         const search_axis *axis = &space->axes[i];
-        json_t *entry =
-            json_pack("{s:s, s:f, s:f, s:s, s:f}", "name", axis->name, "low", axis->low, "high",
-                      axis->high, "scale", axis->logarithmic ? "log" : "linear", "start", start[i]);
-        if (!entry || json_array_append_new(list, entry) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list =
+            json_append(list, json_pack("{s:s, s:f, s:f, s:s, s:f}", "name", axis->name, "low",
+                                        axis->low, "high", axis->high, "scale",
+                                        axis->logarithmic ? "log" : "linear", "start", start[i]));
     }
     return list;
 }

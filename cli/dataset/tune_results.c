@@ -160,11 +160,8 @@ static void write_markdown(FILE *stream, const tune_results *r) {
 
 static json_t *numbers_to_json(const char *const *names, const double *numbers, size_t count) {
     json_t *root = json_object();
-    for (size_t i = 0; root && i < count; i++)
-        if (json_object_set_new(root, names[i], number_or_null(numbers[i])) != 0) {
-            json_decref(root);
-            root = NULL;
-        }
+    for (size_t i = 0; i < count; i++)
+        root = json_with(root, names[i], number_or_null(numbers[i]));
     return root;
 }
 

@@ -15,28 +15,17 @@ json_t *json_merge(json_t *root, json_t *added) {
     return root;
 }
 
-bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem) {
-    if (!root)
-        return out_of_memory(problem, file);
-    const bool written = json_dumpf(root, stream, JSON_INDENT(2)) == 0;
-    json_decref(root);
-    /* If the stream failed, closing it gives a better message. */
-    if (!written && !ferror(stream))
-        return out_of_memory(problem, file);
-    fputc('\n', stream);
-    return true;
+json_t *json_with(json_t *object, const char *key, json_t *value) {
+    /* It releases the value in any case. */
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
-bool json_save_and_free(const char *file, output_place place, json_t *root, cli_problem *problem) {
-    cli_outputs outputs = {.place = place};
-    FILE *stream;
-    if (!output_begin(&outputs, file, &stream, problem)) {
-        json_decref(root);
-        outputs_discard(&outputs);
-        return false;
-    }
-    const bool done =
-        json_write_and_free(stream, file, root, problem) && outputs_commit(&outputs, problem);
-    outputs_discard(&outputs);
-    return done;
+json_t *json_append(json_t *list, json_t *value) {
+    if (json_array_append_new(list, value) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
 }

@@ -1,5 +1,6 @@
 #include "model/classes.h"
 
+#include "io/json.h"
 #include "printable.h"
 #include "report/json_text.h"
 
@@ -25,13 +26,8 @@ const char *class_text_with_number(const class_names *names, size_t label,
 
 json_t *class_names_to_json(const class_names *names) {
     json_t *list = json_array();
-    bool whole = list != NULL;
-    for (size_t i = 0; whole && i < names->count; i++)
-        whole = json_array_append_new(list, json_text(names->lines[i])) == 0;
-    if (!whole) {
-        json_decref(list);
-        list = NULL;
-    }
+    for (size_t i = 0; i < names->count; i++)
+        list = json_append(list, json_text(names->lines[i]));
     return list;
 }
 

@@ -1,6 +1,7 @@
 #include "model/model_options.h"
 
 #include "interrupt.h"
+#include "io/json.h"
 #include "io/label_map.h"
 #include "model/compatibility.h"
 #include "model/superpixels.h"
@@ -378,13 +379,10 @@ bool model_read_labels(const built_model *built, const char *path, const unknown
 }
 
 /* The third axis and the voxel spacing, which photographs lack. */
-static bool add_volume(json_t *report, const cli_image *image) {
-    json_t *volume =
-        json_pack("{s:I, s:[f, f, f]}", "depth", (json_int_t)image->depth, "spacing_mm",
-                  image->spacing_mm[0], image->spacing_mm[1], image->spacing_mm[2]);
-    const bool done = volume && json_object_update(report, volume) == 0;
-    json_decref(volume);
-    return done;
+static json_t *with_volume(json_t *report, const cli_image *image) {
+    return json_merge(report, json_pack("{s:I, s:[f, f, f]}", "depth", (json_int_t)image->depth,
+                                        "spacing_mm", image->spacing_mm[0], image->spacing_mm[1],
+                                        image->spacing_mm[2]));
 }
 
 json_t *model_report(const model_options *options, const built_model *built) {
@@ -399,13 +397,11 @@ json_t *model_report(const model_options *options, const built_model *built) {
         strength_to_json(&built->strength), "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
     const char *device = device_to_tell(built->workspace);
-    if (report &&
-        ((device && json_object_set_new(report, "device", json_string(device)) != 0) ||
-         (image_is_volume(&built->image) && !add_volume(report, &built->image)) ||
-         (built->classes.count > 0 &&
-          json_object_set_new(report, "classes", class_names_to_json(&built->classes)) != 0))) {
-        json_decref(report);
-        report = NULL;
-    }
+    if (device)
+        report = json_with(report, "device", json_string(device));
+    if (image_is_volume(&built->image))
+        report = with_volume(report, &built->image);
+    if (built->classes.count > 0)
+        report = json_with(report, "classes", class_names_to_json(&built->classes));
     return report;
 }

@@ -3,6 +3,7 @@
 #include "model/unary.h"
 
 #include "io/frames.h"
+#include "io/json.h"
 #include "io/label_map.h"
 #include "io/room.h"
 #include "io/video.h"
@@ -500,11 +501,9 @@ json_t *unary_facts_to_json(const unary_facts *facts) {
         return json_null();
     json_t *size = json_array();
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-        json_array_append_new(size, json_integer((json_int_t)facts->size[axis]));
+        size = json_append(size, json_integer((json_int_t)facts->size[axis]));
     json_t *told =
         json_pack("{s:s, s:b, s:b, s:o}", "kind", dcrf_unary_kind_name(facts->kind), "recognized",
                   facts->is_recognized, "enlarged", facts->is_enlarged, "size", size);
-    if (told && facts->is_foreground)
-        json_object_set_new(told, "foreground", json_true());
-    return told;
+    return facts->is_foreground ? json_with(told, "foreground", json_true()) : told;
 }

@@ -96,39 +96,28 @@ void print_warnings(FILE *stream, const solution *found) {
 /* Adds the class under `key` if it has a name; takes ownership of the object. */
 static json_t *with_class_name(json_t *object, const char *key, const class_names *names,
                                size_t label) {
-    if (object && label < names->count &&
-        json_object_set_new(object, key, json_text(names->lines[label])) != 0) {
-        json_decref(object);
-        object = NULL;
-    }
-    return object;
+    return label < names->count ? json_with(object, key, json_text(names->lines[label])) : object;
 }
 
 static json_t *losses_to_json(const built_model *built, const solution *found,
                               bool (*lost)(const solution *, size_t)) {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < found->label_count; i++) {
+    for (size_t i = 0; i < found->label_count; i++) {
         if (!lost(found, i))
             continue;
         json_t *loss =
             json_pack("{s:I, s:f, s:f}", "label", (json_int_t)i, "share_before",
                       share(found, found->before[i]), "share_after", share(found, found->after[i]));
-        if (json_array_append_new(list, with_class_name(loss, "name", &built->classes, i)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_append(list, with_class_name(loss, "name", &built->classes, i));
     }
     return list;
 }
 
 static json_t *warnings_to_json(const solution *found) {
     json_t *list = json_array();
-    for (size_t w = 0; list && w < WARNINGS; w++)
-        if ((found->changes.warnings & (unsigned)warnings[w]) &&
-            json_array_append_new(list, json_string(dcrf_warning_text(warnings[w]))) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+    for (size_t w = 0; w < WARNINGS; w++)
+        if (found->changes.warnings & (unsigned)warnings[w])
+            list = json_append(list, json_string(dcrf_warning_text(warnings[w])));
     return list;
 }
 

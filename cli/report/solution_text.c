@@ -1,6 +1,7 @@
 #include "report/solution_text.h"
 
 #include "io/exif.h"
+#include "io/json.h"
 #include "report/changes_text.h"
 #include "report/flicker.h"
 
@@ -313,18 +314,14 @@ static json_t *tiles_to_json(const tiles_facts *tiles) {
 /* The labellings tried before the method's iterations. */
 static json_t *candidates_to_json(const dcrf_solver_info *info) {
     json_t *tried = json_object();
-    for (int k = 0; tried && k < DCRF_CANDIDATE_KINDS; k++) {
+    for (int k = 0; k < DCRF_CANDIDATE_KINDS; k++) {
         const dcrf_candidate *candidate = &info->candidates[k];
         if (!candidate->was_tried)
             continue;
         json_t *entry =
             json_pack("{s:o, s:o, s:f}", "energy", number_or_null(candidate->energy), "lower_bound",
                       number_or_null(candidate->lower_bound), "time_s", candidate->time_s);
-        if (json_object_set_new(tried, dcrf_candidate_kind_name((dcrf_candidate_kind)k), entry) !=
-            0) {
-            json_decref(tried);
-            tried = NULL;
-        }
+        tried = json_with(tried, dcrf_candidate_kind_name((dcrf_candidate_kind)k), entry);
     }
     return tried;
 }

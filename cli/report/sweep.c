@@ -1,6 +1,7 @@
 #include "report/sweep.h"
 
 #include "interrupt.h"
+#include "io/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -138,18 +139,15 @@ void sweep_write(FILE *stream, const strength_sweep *sweep) {
 
 json_t *sweep_to_json(const strength_sweep *sweep) {
     json_t *list = json_array();
-    for (size_t k = 0; list && k < sweep->count; k++) {
+    for (size_t k = 0; k < sweep->count; k++) {
         const sweep_point *point = &sweep->points[k];
         const dcrf_changes *c = &point->changes;
-        json_t *entry =
-            json_pack("{s:f, s:f, s:I, s:f, s:I, s:f, s:b}", "strength_nats", point->nats, "factor",
-                      point->factor, "changed_pixels", (json_int_t)c->changed, "changed_share",
-                      point->changed_share, "labels_left", (json_int_t)c->labels_after,
-                      "largest_share", c->largest_share, "suspicious", loses_labels(point));
-        if (!entry || json_array_append_new(list, entry) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_append(list,
+                           json_pack("{s:f, s:f, s:I, s:f, s:I, s:f, s:b}", "strength_nats",
+                                     point->nats, "factor", point->factor, "changed_pixels",
+                                     (json_int_t)c->changed, "changed_share", point->changed_share,
+                                     "labels_left", (json_int_t)c->labels_after, "largest_share",
+                                     c->largest_share, "suspicious", loses_labels(point)));
     }
     return list;
 }
