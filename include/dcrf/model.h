@@ -84,8 +84,8 @@ DCRF_API int dcrf_compatibility_from_name(const char *name, dcrf_compatibility *
 /* Throughout the library, NULL for a required handle gives DCRF_ERROR_ARGUMENT. Functions that
  * cannot fail return 0, NULL or NaN instead, and functions that free do nothing.
  *
- * A plan keeps its model and a solver its plan alive, so they may be freed in any order. Only a
- * workspace must outlive what was made with it. */
+ * A plan keeps its model alive, and a solver its plan and its workspace, so they may be freed in
+ * any order. */
 
 /* A model over the variables of a grid, with unary energies of zero and no kernels. */
 DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,

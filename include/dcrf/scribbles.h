@@ -83,8 +83,8 @@ typedef struct dcrf_scribbles dcrf_scribbles;
 
 /* Create the object for an image, which is copied, and 2 or more labels. Three channels from 0 to
  * 255 are read as sRGB; the values of other images may have any unit. settings = NULL: the
- * defaults. Allocates all memory and builds the kernels; only the workspace, which must outlive the
- * object, may still grow at the first update. */
+ * defaults. Allocates all memory and builds the kernels; only the workspace, which the object keeps
+ * alive, may still grow at the first update. */
 DCRF_API dcrf_status dcrf_scribbles_new(dcrf_scribbles **scribbles, const dcrf_grid *grid,
                                         const dcrf_view *image, size_t labels,
                                         const dcrf_scribbles_settings *settings,

@@ -1,6 +1,7 @@
 #include "core/workspace.h"
 
 #include "core/error.h"
+#include "core/holders.h"
 #include "core/memory.h"
 #include "core/workspace_held.h"
 #include <dcrf/grid.h>
@@ -36,15 +37,21 @@ static void clear(struct held *held) {
     held->free_object = NULL;
 }
 
+void dcrf_workspace_hold(dcrf_workspace *workspace) {
+    dcrf_hold(&workspace->holders);
+}
+
 void dcrf_workspace_free(dcrf_workspace **workspace_pointer) {
     if (!workspace_pointer || !*workspace_pointer)
         return;
     dcrf_workspace *workspace = *workspace_pointer;
+    *workspace_pointer = NULL;
+    if (!dcrf_let_go(&workspace->holders))
+        return;
     dcrf_pool_free(&workspace->pool);
     for (size_t i = 0; i < DCRF_MOST_SLOTS; i++)
         clear(&workspace->slots[i]);
     dcrf_release(workspace);
-    *workspace_pointer = NULL;
 }
 
 size_t dcrf_workspace_threads(const dcrf_workspace *workspace) {

@@ -34,6 +34,9 @@ void *dcrf_workspace_attached(const dcrf_workspace *workspace, const struct dcrf
 
 dcrf_pool *dcrf_workspace_pool(dcrf_workspace *workspace);
 
+/* Add a reference: the workspace lives until dcrf_workspace_free has been called once more. */
+void dcrf_workspace_hold(dcrf_workspace *workspace);
+
 /* ---- one caller at a time ------------------------------------------------------------------- */
 
 /* Every public call that uses a workspace begins with

@@ -27,6 +27,7 @@ struct dcrf_use {
 };
 
 struct dcrf_workspace {
+    size_t holders; /* core/holders.h */
     dcrf_pool *pool;
     struct dcrf_use use;
     struct held {

@@ -53,6 +53,7 @@ dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_w
     u->plan = plan;
     dcrf_plan_hold(plan);
     u->workspace = workspace;
+    dcrf_workspace_hold(workspace);
     u->iterations = iterations;
     const size_t row = model->stride * sizeof(float);
     u->q = iterations < SIZE_MAX ? dcrf_allocate_zero(iterations + 1, sizeof *u->q) : NULL;
@@ -77,6 +78,7 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
         return;
     dcrf_unrolled *u = *pointer;
     dcrf_plan *plan = (dcrf_plan *)u->plan;
+    dcrf_workspace *workspace = u->workspace;
     for (size_t t = 0; u->q && t <= u->iterations; t++)
         dcrf_release(u->q[t]);
     dcrf_release(u->q);
@@ -86,6 +88,7 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
     dcrf_coupling_free(&u->coupling);
     dcrf_release(u);
     dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
     *pointer = NULL;
 }
 

@@ -164,6 +164,7 @@ dcrf_status dcrf_scribbles_new(dcrf_scribbles **out, const dcrf_grid *grid, cons
     s->variables = variables;
     s->labels = labels;
     s->workspace = workspace;
+    dcrf_workspace_hold(workspace);
     TRY(prepare(s, image, error));
     s->info.prepare_s = dcrf_time_s() - began_s;
     *out = DCRF_PASS_ON(s);
@@ -179,6 +180,7 @@ void dcrf_scribbles_free(dcrf_scribbles **pointer) {
     dcrf_smoother_clear(&s->smoother);
     dcrf_colour_bins_clear(&s->bins);
     dcrf_disown(&s->owned);
+    dcrf_workspace_free(&s->workspace);
     dcrf_release(s);
     *pointer = NULL;
 }

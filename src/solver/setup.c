@@ -64,6 +64,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                                             .best_energy = &solver->info.energy.total,
                                             .stop = &solver->stop};
     dcrf_plan_hold(plan);
+    dcrf_workspace_hold(workspace);
     solver->model_revision = plan->model->revision;
     solver->info = (dcrf_solver_info){.method = settings->method,
                                       .energy = {.total = (double)INFINITY},
@@ -88,6 +89,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
         return;
     dcrf_solver *solver = *solver_pointer;
     dcrf_plan *plan = (dcrf_plan *)solver->problem.plan;
+    dcrf_workspace *workspace = solver->problem.workspace;
     if (solver->state)
         solver->method->free(solver->state);
     dcrf_candidates_clear(&solver->candidates);
@@ -101,6 +103,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     dcrf_release(solver->start);
     dcrf_release(solver);
     dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
     *solver_pointer = NULL;
 }
 

@@ -293,6 +293,8 @@ static void any_order_of_freeing(void **state) {
     float block[PIXELS * 8];
     make(&s);
     assert_int_equal(dcrf_unrolled_new(&unrolled, s.plan, s.workspace, 2, &error), DCRF_OK);
+    dcrf_workspace_free(&s.workspace);
+    assert_null(s.workspace);
     dcrf_model_free(&s.model);
     assert_null(s.model);
     dcrf_plan_free(&s.plan);
@@ -304,7 +306,6 @@ static void any_order_of_freeing(void **state) {
     dcrf_solver_free(&s.solver);
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, PIXELS * 8, 8, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
-    dcrf_workspace_free(&s.workspace);
     dcrf_proof_get_info(proof, &info);
     dcrf_proof_labels(proof, s.labels, PIXELS, NULL);
     dcrf_proof_counts(proof, NULL, PIXELS, NULL);

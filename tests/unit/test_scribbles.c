@@ -79,11 +79,11 @@ static void run(const struct scene *scene, const dcrf_view *image, size_t labels
     dcrf_scribbles *scribbles = NULL;
     CHECK(dcrf_workspace_new(&workspace, threads, &error));
     CHECK(dcrf_scribbles_new(&scribbles, &scene->grid, image, labels, settings, workspace, &error));
+    dcrf_workspace_free(&workspace); /* the object keeps it alive */
     CHECK(dcrf_scribbles_set_strokes(scribbles, &scene->stroke_view, &error));
     assert_int_equal(dcrf_scribbles_update(scribbles, &error), DCRF_OK);
     take(scribbles, result);
     dcrf_scribbles_free(&scribbles);
-    dcrf_workspace_free(&workspace);
 }
 
 static size_t errors_of(const uint16_t *labels) {
