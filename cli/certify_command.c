@@ -110,8 +110,8 @@ static bool certify(const evaluation_settings *settings, const built_model *buil
 }
 
 static bool run_certify(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, ((const certify_settings *)settings)->time_limit_s, certify,
-                           problem);
+    return evaluate_labelling(settings, ((const certify_settings *)settings)->time_limit_s, certify,
+                              problem);
 }
 
 static const option_group groups[] = {

@@ -63,7 +63,7 @@ static bool compute_parts(const evaluation_settings *settings, const built_model
 }
 
 static bool run_energy(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, 0, compute_parts, problem);
+    return evaluate_labelling(settings, 0, compute_parts, problem);
 }
 
 static const option_group groups[] = {

@@ -107,8 +107,8 @@ static bool verify(const evaluation_settings *settings, const built_model *built
 }
 
 static bool run_verify(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, ((const verify_settings *)settings)->time_limit_s, verify,
-                           problem);
+    return evaluate_labelling(settings, ((const verify_settings *)settings)->time_limit_s, verify,
+                              problem);
 }
 
 static const option_group groups[] = {

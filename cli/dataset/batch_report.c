@@ -313,7 +313,7 @@ bool batch_report_write(FILE *stream, const char *file, const summary *found, co
                         cli_problem *problem) {
     const batch_page p = {stream, file, found, methods};
     html_begin_style(stream, summary_title(found));
-    method_write_looks(stream, "report", methods);
+    method_write_styles(stream, "report", methods);
     /* Many columns need space. */
     fputs("main { max-width: 1400px; }\n"
           ".report path.with-cliques { stroke-dasharray: 1 6; stroke-linecap: round; }\n",

@@ -286,7 +286,7 @@ void curves_write(FILE *stream, const curve_sheet *sheet, bool own_file) {
                              "curves", "Energy against time", own_file};
     svg_begin_sheet(stream, &paper);
     fputs("<style>\n", stream);
-    method_write_looks(stream, "curves", sheet->methods);
+    method_write_styles(stream, "curves", sheet->methods);
     /* Keep it legible on much wider or narrower pages. */
     fprintf(stream, ".curves { max-width: %zupx; min-width: %zupx; margin: 0 auto; }\n",
             paper.width_px * 13 / 10, paper.width_px * 7 / 10);

@@ -41,7 +41,7 @@ static void write_colours(FILE *stream, const char *scope, const method_list *me
     }
 }
 
-void method_write_looks(FILE *stream, const char *scope, const method_list *methods) {
+void method_write_styles(FILE *stream, const char *scope, const method_list *methods) {
     write_colours(stream, scope, methods, false);
     for (size_t m = 0; m < methods->count; m++) {
         const size_t dash = variant_of(methods, m) / SHADES;

@@ -9,6 +9,6 @@
 
 /* Rules for <style>: inside `.scope`, elements of class m0 have the style of the first method:
  * the stroke of a path, the fill of a dot (class end), the background of a bar. */
-void method_write_looks(FILE *stream, const char *scope, const method_list *methods);
+void method_write_styles(FILE *stream, const char *scope, const method_list *methods);
 
 #endif

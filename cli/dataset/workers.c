@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_AROUND_EVERY_NS 20000000
+#define REDRAW_EVERY_NS 20000000
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -176,12 +176,12 @@ static void draw(dealer *d) {
 
 /* Wait until something changes; meanwhile draw, and serve other ranks. Called with the mutex
  * held. */
-static void look_around(dealer *d) {
+static void wait_for_change(dealer *d) {
     struct timespec until;
     if (terminal_line_due(&d->line))
         draw(d);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_AROUND_EVERY_NS;
+    until.tv_nsec += REDRAW_EVERY_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&d->workers->changed, &d->workers->mutex, &until);
@@ -209,7 +209,7 @@ static void make_room(dealer *d, size_t bytes) {
     const workers *c = d->workers;
     while (may_go_on(c) && c->memory_bytes > 0 && c->bytes_in_flight > 0 &&
            c->bytes_in_flight + bytes > c->memory_bytes)
-        look_around(d);
+        wait_for_change(d);
 }
 
 /* Workers are started when needed, because they keep their workspaces' memory: if memory allows
@@ -264,7 +264,7 @@ static void deal_all(dealer *d) {
             c->no_more = true;
             pthread_cond_broadcast(&c->changed);
         } else if (more || c->alive > 0) {
-            look_around(d);
+            wait_for_change(d);
         }
     }
     pthread_mutex_unlock(&c->mutex);

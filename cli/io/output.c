@@ -197,7 +197,7 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
 
 /* ---- comparing files ------------------------------------------------------------------------ */
 
-static bool look_at(const char *path, bool is_output, struct stat *info) {
+static bool read_info(const char *path, bool is_output, struct stat *info) {
     return (is_output && output_is_standard(path) ? fstat(STDOUT_FILENO, info)
                                                   : stat(path, info)) == 0;
 }
@@ -212,8 +212,8 @@ static bool same_name(const char *a, const char *b) {
 
 bool output_is_same_file(const char *output, const char *other, bool other_is_output) {
     struct stat info, other_info;
-    const bool exists = look_at(output, true, &info);
-    if (look_at(other, other_is_output, &other_info) != exists)
+    const bool exists = read_info(output, true, &info);
+    if (read_info(other, other_is_output, &other_info) != exists)
         return false;
     const bool are_files = S_ISREG(info.st_mode) && S_ISREG(other_info.st_mode);
     const bool are_folders = S_ISDIR(info.st_mode) && S_ISDIR(other_info.st_mode);

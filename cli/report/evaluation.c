@@ -45,8 +45,8 @@ const cli_option evaluation_result_table[] = {
     {0},
 };
 
-bool judge_labelling(const evaluation_settings *settings, double time_limit_s, evaluator *judge,
-                     cli_problem *problem) {
+bool evaluate_labelling(const evaluation_settings *settings, double time_limit_s,
+                        evaluator *evaluate, cli_problem *problem) {
     const time_frame time = time_frame_begin(time_limit_s);
     built_model built;
     uint16_t *labels = NULL;
@@ -58,7 +58,7 @@ bool judge_labelling(const evaluation_settings *settings, double time_limit_s, e
                        model_read_labels(&built, settings->labels_file, &settings->void_number,
                                          &labels, problem) ||
                        problem_of_option(problem, "--labels")) &&
-                      judge(settings, &built, labels, problem);
+                      evaluate(settings, &built, labels, problem);
     free(labels);
     model_free(&built);
     return done;

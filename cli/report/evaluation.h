@@ -1,6 +1,6 @@
-/* Shared by the commands that judge a given labelling: energy, certify and verify. */
-#ifndef DCRF_CLI_REPORT_JUDGED_H
-#define DCRF_CLI_REPORT_JUDGED_H
+/* Shared by the commands that evaluate a given labelling: energy, certify and verify. */
+#ifndef DCRF_CLI_REPORT_EVALUATION_H
+#define DCRF_CLI_REPORT_EVALUATION_H
 
 #include "model/model_options.h"
 #include "progress.h"
@@ -31,9 +31,9 @@ extern const cli_option evaluation_result_table[];
 typedef bool evaluator(const evaluation_settings *settings, const built_model *built,
                        const uint16_t *labels, cli_problem *problem);
 
-/* Build the model, read the labels, and call `judge`; a limit of 0 means none. */
-bool judge_labelling(const evaluation_settings *settings, double time_limit_s, evaluator *judge,
-                     cli_problem *problem);
+/* Build the model, read the labels, and call `evaluate`; a limit of 0 means none. */
+bool evaluate_labelling(const evaluation_settings *settings, double time_limit_s,
+                        evaluator *evaluate, cli_problem *problem);
 
 /* The findings, as text and as JSON (NULL if out of memory). */
 typedef struct evaluation_report {

@@ -1,4 +1,4 @@
-/* What the numbers of an array are, judged from the numbers alone.
+/* What the numbers of an array are, told from the numbers alone.
  *
  * With x_i the numbers of a variable,
  *
@@ -148,7 +148,7 @@ static void conclude(dcrf_unary_traits *traits, dcrf_unary_kind kind, bool is_ce
 }
 
 /* Probabilities that were stored as bytes or in percent. */
-static bool look_for_stored_probabilities(const sample *s, dcrf_unary_traits *traits) {
+static bool find_stored_probabilities(const sample *s, dcrf_unary_traits *traits) {
     static const double wholes[] = {255, 65535, 100};
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
         if (traits->largest <= wholes[i] * DCRF_PROBABILITY_MAX &&
@@ -175,7 +175,7 @@ static double mean_log_sum(const sample *s, double unit) {
 }
 
 /* Energies that were scaled and rounded: does exp(-unit x) sum to 1 everywhere for some unit? */
-static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits) {
+static bool find_stored_energies(const sample *s, dcrf_unary_traits *traits) {
     double low = 1e-4, high = 1;
     if (traits->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
         !(mean_log_sum(s, low) > 0 && mean_log_sum(s, high) < 0))
@@ -197,7 +197,7 @@ static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits)
     return true;
 }
 
-static void judge(const sample *s, dcrf_unary_traits *traits) {
+static void recognize(const sample *s, dcrf_unary_traits *traits) {
     if (traits->labels == 1 || !(traits->smallest <= traits->largest))
         conclude(traits, DCRF_UNARY_ENERGIES, false, 1, "there is nothing to tell it by");
     else if (nearly_all(s, sums_to_one, 1) && traits->labels == 2 &&
@@ -213,7 +213,7 @@ static void judge(const sample *s, dcrf_unary_traits *traits) {
     else if (traits->smallest < 0)
         conclude(traits, DCRF_UNARY_AUTO, false, 1,
                  "negative numbers can be logits (high is likely) or energies (low is likely)");
-    else if (look_for_stored_probabilities(s, traits) || look_for_stored_energies(s, traits))
+    else if (find_stored_probabilities(s, traits) || find_stored_energies(s, traits))
         return;
     else if (traits->largest > 0 && traits->largest <= DCRF_PROBABILITY_MAX)
         conclude(traits, DCRF_UNARY_AUTO, false, 1,
@@ -233,7 +233,7 @@ dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, dou
                       variables};
     dcrf_unary_traits found = {.labels = view->channels};
     find_range(&s, &found.smallest, &found.largest);
-    judge(&s, &found);
+    recognize(&s, &found);
     *traits = found;
     return DCRF_OK;
 }

@@ -354,7 +354,7 @@ static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *er
 }
 
 /* Run mean field and measure its borders. */
-static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
+static dcrf_status find_borders(struct task *t, size_t round, dcrf_error *error) {
     TRY(dcrf_smoother_run(&t->smoother, t->settings.iterations, error));
     for (size_t a = 0; a < t->variables; a++)
         t->labelling[a] = (int32_t)dcrf_smoother_likeliest(&t->smoother, a);
@@ -385,7 +385,7 @@ static dcrf_status refine(struct task *t, const dcrf_view *image, dcrf_mask_info
     for (size_t round = 0; round < t->settings.rounds; round++) {
         TRY(compute_energies(t, round, error));
         if (round + 1 < t->settings.rounds)
-            TRY(look_for_borders(t, round, error));
+            TRY(find_borders(t, round, error));
     }
     info->offset = outward_offset(t);
     return DCRF_OK;

@@ -30,8 +30,8 @@ dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const flo
                                     size_t variables, size_t stride, dcrf_workspace *workspace,
                                     dcrf_error *error);
 
-/* How much the colours tell about labels, from 0 (nothing) to 1 (everything), judged on a block of
- * members whose labels are known by other means; deficits are capped at `limit`. With fewer than
+/* How much the colours tell about labels, from 0 (nothing) to 1 (everything), measured on a block
+ * of members whose labels are known by other means; deficits are capped at `limit`. With fewer than
  * two labels: 0. The deficits do not change. */
 double dcrf_mask_colours_information(struct dcrf_mask_colours *colours, const float *members,
                                      size_t variables, size_t stride, double limit);
