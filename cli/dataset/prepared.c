@@ -5,6 +5,7 @@
 #include "io/json.h"
 #include "io/label_map.h"
 
+#include <dcrf/changes.h>
 #include <dcrf/grid.h>
 #include <math.h>
 #include <stdlib.h>
@@ -300,13 +301,6 @@ static bool energy_of(const prepared_image *p, dcrf_workspace *workspace, const 
     return dcrf_energy_at_most(p->plan, workspace, labels, energy, NULL, 0, error) >= 0;
 }
 
-static bool is_constant(const uint16_t *labels, size_t count) {
-    for (size_t a = 1; a < count; a++)
-        if (labels[a] != labels[0])
-            return false;
-    return true;
-}
-
 /* The label of largest marginal at every pixel, the first of equal ones. */
 static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, uint16_t *labels,
                             dcrf_error *error) {
@@ -442,17 +436,23 @@ static bool find_labels(prepared_image *p, dcrf_workspace *workspace, const solv
     return done || library_problem(problem, p->item->name, &error);
 }
 
-/* How many pixels have another label than without kernels and cliques? */
-static bool count_changed(const prepared_image *p, outcome *found) {
-    const size_t variables = image_pixels(&p->image);
-    uint16_t *unary_labels = calloc(variables, sizeof *unary_labels);
-    if (!unary_labels)
-        return false;
-    dcrf_label_by_unary(p->model, unary_labels, variables, NULL);
-    for (size_t a = 0; a < variables; a++)
-        found->changed += found->labels[a] != unary_labels[a];
-    free(unary_labels);
+/* How the labelling differs from that without kernels and cliques. */
+static bool find_changes(const prepared_image *p, outcome *found, cli_problem *problem) {
+    dcrf_changes changes;
+    dcrf_error error;
+    if (dcrf_changes_of(p->model, found->labels, NULL, NULL, NULL, 0, &changes, &error) < 0)
+        return library_problem(problem, p->item->name, &error);
+    found->changed = changes.changed;
+    found->is_constant = changes.labels_after == 1;
     return true;
+}
+
+static bool find_score(const prepared_image *p, const solve_choice *choice, outcome *found,
+                       cli_problem *problem) {
+    return !p->truth ||
+           (score_new(&found->counts, p->data->labels, choice->band_px) &&
+            score_count(&found->counts, found->labels, p->truth, found->width, found->height)) ||
+           out_of_memory(problem, p->item->name);
 }
 
 bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solve_choice *choice,
@@ -464,16 +464,8 @@ bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solv
         *energies = (curve){0};
     found->labels = calloc(variables, sizeof *found->labels);
     bool done = found->labels || out_of_memory(problem, image->item->name);
-    done = done && find_labels(image, workspace, choice, method, found, energies, problem);
-    if (done) {
-        found->is_constant = is_constant(found->labels, variables);
-        done =
-            (count_changed(image, found) &&
-             (!image->truth || (score_new(&found->counts, image->data->labels, choice->band_px) &&
-                                score_count(&found->counts, found->labels, image->truth,
-                                            found->width, found->height)))) ||
-            out_of_memory(problem, image->item->name);
-    }
+    done = done && find_labels(image, workspace, choice, method, found, energies, problem) &&
+           find_changes(image, found, problem) && find_score(image, choice, found, problem);
     if (!done) {
         outcome_free(found);
         if (energies)
