@@ -74,7 +74,6 @@ static void put_varint(struct sink *sink, uint64_t value) {
     put_number(sink, value, 1);
 }
 
-/* Numbers of any width, one at a time. */
 struct packing {
     struct sink *sink;
     int64_t previous;
@@ -100,17 +99,13 @@ static void pack(struct packing *packing, int64_t value) {
                difference > 0 ? 2 * (uint64_t)difference : 2 * (uint64_t)-difference - 1);
 }
 
-static void put_u16s(struct sink *sink, const uint16_t *values, size_t count) {
+/* Numbers of `width` bytes. */
+static void put_packed(struct sink *sink, const void *numbers, size_t width, size_t count) {
     struct packing packing = {.sink = sink};
     for (size_t k = 0; k < count; k++)
-        pack(&packing, values[k]);
-    end_run(&packing);
-}
-
-static void put_u32s(struct sink *sink, const uint32_t *values, size_t count) {
-    struct packing packing = {.sink = sink};
-    for (size_t k = 0; k < count; k++)
-        pack(&packing, values[k]);
+        pack(&packing, width == 1   ? ((const uint8_t *)numbers)[k]
+                       : width == 2 ? ((const uint16_t *)numbers)[k]
+                                    : ((const uint32_t *)numbers)[k]);
     end_run(&packing);
 }
 
@@ -126,12 +121,8 @@ static void put_values(struct sink *sink, const struct dcrf_certificate_content 
     const size_t n = content->identity.variables;
     put_number(sink, content->plane_count, 8);
     put_planes(sink, content->plane, content->plane_count, content->identity.labels);
-    for (size_t k = 0; k < content->plane_count; k++) {
-        struct packing packing = {.sink = sink};
-        for (size_t a = 0; a < n; a++)
-            pack(&packing, content->values[k * n + a]);
-        end_run(&packing);
-    }
+    for (size_t k = 0; k < content->plane_count; k++)
+        put_packed(sink, content->values + k * n, 1, n);
 }
 
 static void put_mixture(struct sink *sink, const struct dcrf_certificate_mixture *mixture,
@@ -148,10 +139,10 @@ static void put_mixture(struct sink *sink, const struct dcrf_certificate_mixture
         put_number(sink, point->plane_count, 4);
         put_planes(sink, point->plane, point->plane_count, labels);
         for (size_t i = 0; i < point->plane_count; i++)
-            put_u32s(sink, point->values + i * mixture->size, mixture->size);
+            put_packed(sink, point->values + i * mixture->size, 4, mixture->size);
     }
     for (size_t i = 0; i < labels && mixture->shares; i++)
-        put_u32s(sink, mixture->shares + i * mixture->size, mixture->size);
+        put_packed(sink, mixture->shares + i * mixture->size, 4, mixture->size);
 }
 
 static void put_cuts(struct sink *sink, const struct dcrf_certificate_content *content) {
@@ -200,8 +191,8 @@ static void put_content(struct sink *sink, const struct dcrf_certificate_content
     put_cuts(sink, content);
     for (size_t r = 0; r < content->rounds; r++)
         put_double(sink, content->epsilon[r]);
-    put_u16s(sink, content->labels, identity->variables);
-    put_u16s(sink, content->round, identity->variables);
+    put_packed(sink, content->labels, 2, identity->variables);
+    put_packed(sink, content->round, 2, identity->variables);
     put_values(sink, content);
     for (size_t k = 0; k < content->mixture_count; k++)
         put_mixture(sink, &content->mixtures[k], identity->labels);

@@ -90,23 +90,21 @@ static uint64_t unpack(struct unpacking *unpacking) {
     return unpacking->previous;
 }
 
-/* A run that extends past the last number is invalid. */
-static bool end_unpacking(const struct unpacking *unpacking) {
-    return !unpacking->source->is_short && unpacking->run == 0;
-}
-
-static bool take_u16s(struct source *source, uint16_t *values, size_t count, uint64_t most) {
+/* Numbers of `width` bytes; false if one is out of range or they end too early. */
+static bool take_packed(struct source *source, void *numbers, size_t width, size_t count,
+                        uint64_t most) {
     struct unpacking unpacking = {.source = source, .most = most};
-    for (size_t k = 0; k < count; k++)
-        values[k] = (uint16_t)unpack(&unpacking);
-    return end_unpacking(&unpacking);
-}
-
-static bool take_u32s(struct source *source, uint32_t *values, size_t count, uint64_t most) {
-    struct unpacking unpacking = {.source = source, .most = most};
-    for (size_t k = 0; k < count; k++)
-        values[k] = (uint32_t)unpack(&unpacking);
-    return end_unpacking(&unpacking);
+    for (size_t k = 0; k < count; k++) {
+        const uint64_t number = unpack(&unpacking);
+        if (width == 1)
+            ((uint8_t *)numbers)[k] = (uint8_t)number;
+        else if (width == 2)
+            ((uint16_t *)numbers)[k] = (uint16_t)number;
+        else
+            ((uint32_t *)numbers)[k] = (uint32_t)number;
+    }
+    /* A run that extends past the last number is invalid. */
+    return !source->is_short && unpacking.run == 0;
 }
 
 /* Memory is allocated for the sizes of the model; check here the sizes that could demand more. */
@@ -188,13 +186,9 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
     if (content->owned.is_short)
         return dcrf_fail_memory(error, "a certificate");
     TRY(take_planes(source, content->plane, content->plane_count, labels, error));
-    for (size_t k = 0; k < content->plane_count; k++) {
-        struct unpacking unpacking = {.source = source, .most = DCRF_VALUE_MOST};
-        for (size_t a = 0; a < n; a++)
-            content->values[k * n + a] = (uint8_t)unpack(&unpacking);
-        if (!end_unpacking(&unpacking))
+    for (size_t k = 0; k < content->plane_count; k++)
+        if (!take_packed(source, content->values + k * n, 1, n, DCRF_VALUE_MOST))
             return broken("a value is too large, or it ends too early", error);
-    }
     return DCRF_OK;
 }
 
@@ -213,9 +207,9 @@ static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct 
     for (size_t r = 0; r < content->rounds; r++)
         if (!is_width(content->epsilon[r] = take_double(source)))
             return broken("a width is not between 0 and 1", error);
-    if (!take_u16s(source, content->labels, n, labels - 1))
+    if (!take_packed(source, content->labels, 2, n, labels - 1))
         return broken("a label is too large", error);
-    if (!take_u16s(source, content->round, n, content->rounds))
+    if (!take_packed(source, content->round, 2, n, content->rounds))
         return broken("a round is too large", error);
     return take_values(content, source, error);
 }
@@ -253,7 +247,7 @@ static dcrf_status take_point(struct dcrf_certificate_mixture *mixture,
         return dcrf_fail_memory(error, "a certificate");
     TRY(take_planes(source, point->plane, point->plane_count, labels, error));
     for (size_t k = 0; k < point->plane_count; k++)
-        if (!take_u32s(source, point->values + k * size, size, point->levels))
+        if (!take_packed(source, point->values + k * size, 4, size, point->levels))
             return broken("a value of a dual point is too large, or it ends too early", error);
     return DCRF_OK;
 }
@@ -283,8 +277,8 @@ static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t
     if (!mixture->shares)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < labels; i++)
-        if (!take_u32s(source, mixture->shares + i * mixture->size, mixture->size,
-                       DCRF_MOST_LEVELS))
+        if (!take_packed(source, mixture->shares + i * mixture->size, 4, mixture->size,
+                         DCRF_MOST_LEVELS))
             return broken("a share is too large, or it ends too early", error);
     return DCRF_OK;
 }
