@@ -21,21 +21,16 @@ const cli_option large_option_table[] = {
 
 /* The program, its threads, and read-ahead. */
 #define FIXED_BYTES (64.0 * 1024 * 1024)
-/* Lattice vertices per pixel of photographs with grain. */
-#define USUAL_VERTICES 2.0
-/* What the command holds per pixel of a whole image besides the library: colours, labels,
- * marginals of the chosen labels. */
-#define COMMAND_BYTES_PER_PIXEL 40.0
 /* The number of labels assumed before a map has been inspected. */
 #define ASSUMED_LABELS 32
 
 /* ---- does the whole fit? -------------------------------------------------------------------- */
 
-static double bytes_of_whole(const large_task *task, double pixels, size_t labels, size_t channels,
-                             double vertices) {
-    return FIXED_BYTES + pixels * (COMMAND_BYTES_PER_PIXEL +
-                                   dcrf_bytes_per_variable((dcrf_method)task->solver->method,
-                                                           labels, channels, vertices));
+static bool fits(const large_task *task, const cli_image *image, size_t labels, size_t channels,
+                 double vertices) {
+    return FIXED_BYTES + bytes_of_whole((dcrf_method)task->solver->method,
+                                        (double)image_pixels(image), labels, channels, vertices) <=
+           (double)task->limits->memory_bytes;
 }
 
 /* The number of labels, before the files are read. */
@@ -56,11 +51,10 @@ static bool fits_by_headers(const large_task *task, double vertices) {
     if (!(path_is_folder(task->image_file) ? video_measure(task->image_file, &image, &ignored)
                                            : image_measure(task->image_file, &image)))
         return false;
-    const bool fits =
-        bytes_of_whole(task, (double)image_pixels(&image), labels_by_headers(task, &image),
-                       IMAGE_CHANNELS, vertices) <= (double)task->limits->memory_bytes;
+    const bool is_small =
+        fits(task, &image, labels_by_headers(task, &image), IMAGE_CHANNELS, vertices);
     image_free(&image);
-    return fits;
+    return is_small;
 }
 
 /* ---- the tiling ----------------------------------------------------------------------------- */
@@ -241,9 +235,7 @@ static bool open_and_solve(large_run *run, bool *was_solved, cli_problem *proble
     bool done = ranks_agree(is_open, problem);
     const cli_image *image = &run->inputs.image;
     *was_solved = task->limits->tile_px > 0 ||
-                  (done && bytes_of_whole(task, (double)image_pixels(image), run->inputs.labels,
-                                          image->channels,
-                                          run->vertices) > (double)task->limits->memory_bytes);
+                  (done && !fits(task, image, run->inputs.labels, image->channels, run->vertices));
     ranks_broadcast(was_solved, sizeof *was_solved);
     if (done && *was_solved) {
         done = solve_tiles(run, problem);

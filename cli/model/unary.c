@@ -214,19 +214,23 @@ bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
-/* Typical lattice vertices per pixel of photographs, and what the command holds besides the
- * library. */
-#define USUAL_VERTICES 2.0
+/* What the command holds per pixel of a whole image besides the library: colours, labels,
+ * marginals of the chosen labels. */
 #define COMMAND_BYTES_PER_PIXEL 40.0
+
+double bytes_of_whole(dcrf_method method, double pixels, size_t labels, size_t channels,
+                      double vertices) {
+    return pixels *
+           (COMMAND_BYTES_PER_PIXEL + dcrf_bytes_per_variable(method, labels, channels, vertices));
+}
+
 /* Less than this is not checked against the available memory. */
 #define ROOM_ALWAYS_BYTES (64.0 * 1024 * 1024)
 
 bool unary_check_room(const cli_image *image, size_t labels, const char *file,
                       cli_problem *problem) {
-    const double bytes =
-        (double)image_pixels(image) *
-        (COMMAND_BYTES_PER_PIXEL +
-         dcrf_bytes_per_variable(DCRF_METHOD_MF, labels, image->channels, USUAL_VERTICES));
+    const double bytes = bytes_of_whole(DCRF_METHOD_MF, (double)image_pixels(image), labels,
+                                        image->channels, USUAL_VERTICES);
     char text[IMAGE_TEXT_BYTES];
     const double room = bytes > ROOM_ALWAYS_BYTES ? (double)room_bytes() : bytes;
     return bytes <= room ||

@@ -8,6 +8,7 @@
 #include "model/pixel_array.h"
 
 #include <dcrf/masks.h>
+#include <dcrf/solver.h>
 #include <dcrf/unary.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -84,6 +85,13 @@ bool unary_check_array(const unary_options *options, const pixel_array *unary,
                        cli_problem *problem);
 bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
                         dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
+
+/* Lattice vertices per pixel of photographs with grain. */
+#define USUAL_VERTICES 2.0
+
+/* Approximate memory for solving a whole image, without the program itself. */
+double bytes_of_whole(dcrf_method method, double pixels, size_t labels, size_t channels,
+                      double vertices);
 
 /* Is there enough memory for a model with this many labels? For use before any is allocated. */
 bool unary_check_room(const cli_image *image, size_t labels, const char *file,
