@@ -16,8 +16,8 @@ typedef struct parsing {
     char **arguments;
     int count;
     int next;
-    const cli_option *next_operand;
-    option_value *given; /* the arguments, in order */
+    const cli_option *next_operand; /* NULL: any number of them, without options */
+    option_value *given;            /* the arguments, in order */
     size_t given_count;
     char *settings;
     option_record *record;
@@ -132,6 +132,10 @@ static const char *misplaced(const parsing *p, const char *argument) {
 }
 
 static bool take_operand(parsing *p, const char *argument) {
+    if (!p->next_operand) {
+        p->given[p->given_count++] = (option_value){NULL, NULL, argument};
+        return true;
+    }
     if (!p->next_operand->name) {
         const char *file = misplaced(p, argument), *option = option_for_file(p, file);
         return option ? bad_input(p->problem, file, "unexpected argument; did you mean --%s %s?",
@@ -142,31 +146,6 @@ static bool take_operand(parsing *p, const char *argument) {
     }
     p->given[p->given_count++] = (option_value){p->next_operand++, NULL, argument};
     return true;
-}
-
-bool arguments_split(const option_set *set, int count, char **arguments, argument_part *parts,
-                     size_t *part_count) {
-    cli_problem ignored;
-    parsing p = {.set = set, .arguments = arguments, .count = count, .problem = &ignored};
-    bool done = true, only_operands = false;
-    option_value one;
-    *part_count = 0;
-    while (done && p.next < p.count) {
-        const char *argument = p.arguments[p.next++];
-        const bool dashed = argument[0] == '-' && argument[1] != '\0';
-        if (only_operands || !dashed) {
-            parts[(*part_count)++] = (argument_part){NULL, argument};
-        } else if (strcmp(argument, "--") == 0) {
-            only_operands = true;
-        } else {
-            p.given = &one;
-            p.given_count = 0;
-            done = take_option(&p, argument);
-            if (done)
-                parts[(*part_count)++] = (argument_part){one.option, one.text};
-        }
-    }
-    return done;
 }
 
 static bool take_apart(parsing *p, bool *help) {
@@ -187,6 +166,17 @@ static bool take_apart(parsing *p, bool *help) {
         }
     }
     return true;
+}
+
+bool arguments_split(const option_set *set, int count, char **arguments, option_value *values,
+                     size_t *value_count) {
+    cli_problem ignored;
+    bool help = false;
+    parsing p = {
+        .set = set, .arguments = arguments, .count = count, .given = values, .problem = &ignored};
+    const bool done = take_apart(&p, &help) && !help;
+    *value_count = p.given_count;
+    return done;
 }
 
 /* ---- applying values ------------------------------------------------------------------------ */

@@ -86,16 +86,11 @@ char *settings_to_arguments(const option_record *record, const cli_option *const
 bool parse_arguments(const option_set *set, int count, char **arguments, void *settings,
                      option_record *record, bool *help, cli_problem *problem);
 
-/* An argument: an option with its text, "" for a switch, or an operand. */
-typedef struct argument_part {
-    const cli_option *option; /* NULL: an operand */
-    const char *text;
-} argument_part;
-
-/* Split arguments without parsing their values; `parts` has room for `count`. False if they ask
- * for help or cannot be split: parse_arguments reports why. */
-bool arguments_split(const option_set *set, int count, char **arguments, argument_part *parts,
-                     size_t *part_count);
+/* Split arguments without parsing their values, any number of operands among them, which have no
+ * option here; `values` has room for `count`. False if they ask for help or cannot be split:
+ * parse_arguments reports why. */
+bool arguments_split(const option_set *set, int count, char **arguments, option_value *values,
+                     size_t *value_count);
 
 /* The option of this name, or the operand of this name in lower case; NULL: none. */
 const cli_option *find_option_named(const option_set *set, const char *name,

@@ -45,7 +45,7 @@ static const struct {
 
 typedef struct job {
     const cli_command *command;
-    argument_part *parts;
+    option_value *parts;
     size_t count;
     line_list pictures;
     bool is_quiet;
@@ -136,7 +136,7 @@ static bool add_text(line_list *line, const char *option, const char *value) {
 }
 
 /* The value of an option for a picture; the caller frees it. NULL after a problem. */
-static char *value_for(const job *j, const argument_part *part, const char *picture,
+static char *value_for(const job *j, const option_value *part, const char *picture,
                        const char **name) {
     const size_t partner = partner_of(part->option), output = output_of(part->option);
     char *value;
@@ -166,7 +166,7 @@ static bool make_line(const job *j, const char *picture, line_list *line) {
     *line = (line_list){0};
     bool done = true;
     for (size_t i = 0; done && i < j->count; i++) {
-        const argument_part *part = &j->parts[i];
+        const option_value *part = &j->parts[i];
         const char *name;
         if (!part->option)
             continue;
@@ -214,7 +214,7 @@ static bool check_stems(const job *j) {
 
 static bool make_folders(const job *j) {
     for (size_t i = 0; i < j->count; i++) {
-        const argument_part *part = &j->parts[i];
+        const option_value *part = &j->parts[i];
         if (!part->option || output_of(part->option) == OUTPUTS)
             continue;
         if (!is_folder_name(part->text))
@@ -248,7 +248,7 @@ static bool check_single(const job *j) {
 static bool check_links(const job *j, const char *picture) {
     bool done = true;
     for (size_t i = 0; done && i < j->count; i++) {
-        const argument_part *part = &j->parts[i];
+        const option_value *part = &j->parts[i];
         const char *name;
         struct stat info;
         if (!part->option || output_of(part->option) == OUTPUTS)
@@ -279,7 +279,7 @@ static bool run_video(const job *j) {
     line_list line = {0};
     bool done = true;
     for (size_t i = 0; done && i < j->count; i++) {
-        const argument_part *part = &j->parts[i];
+        const option_value *part = &j->parts[i];
         const size_t partner = part->option ? partner_of(part->option) : PARTNERS;
         if (part->option)
             done =
