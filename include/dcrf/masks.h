@@ -114,12 +114,12 @@ typedef struct dcrf_mask_traits {
 } dcrf_mask_traits;
 
 typedef enum dcrf_mask_kind {
-    DCRF_MASK_LABELS, /* the numbers are labels */
-    DCRF_MASK_HARD,   /* 0 and 255 only */
-    DCRF_MASK_SOFT,   /* with shades between them */
-    DCRF_MASK_TRIMAP, /* with a single grey between them, which means unknown */
+    DCRF_MASK_LABELS = 0, /* the numbers are labels */
+    DCRF_MASK_HARD,       /* 0 and 255 only */
+    DCRF_MASK_SOFT,       /* with shades between them */
+    DCRF_MASK_TRIMAP      /* with a single grey between them, which means unknown */
 } dcrf_mask_kind;
-
+/* "labels", "hard", "soft", "trimap". */
 DCRF_API const char *dcrf_mask_kind_name(dcrf_mask_kind kind);
 DCRF_API int dcrf_mask_kind_from_name(const char *name, dcrf_mask_kind *kind);
 

@@ -53,7 +53,7 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
         .identity = {.is_exact = run->is_exact}, .labels = known->labels, .mixtures = &run->kept};
     const struct dcrf_interrupt interrupt = {dcrf_proof_is_cut_short, run};
     double excess = INFINITY;
-    dcrf_plan *plan = run->is_exact ? NULL : (dcrf_plan *)known->plan;
+    const dcrf_plan *plan = run->is_exact ? NULL : known->plan;
     DCRF_WATCH(known->workspace, &interrupt);
     dcrf_status status = take_cuts(run, &content, error);
     run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);

@@ -413,8 +413,9 @@ static dcrf_status run_first(struct dcrf_check *check, dcrf_error *error) {
 }
 
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
-                             const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
-                             double *excess, uint8_t *possible, dcrf_error *error) {
+                             const dcrf_model *model, const dcrf_plan *plan,
+                             dcrf_workspace *workspace, double *excess, uint8_t *possible,
+                             dcrf_error *error) {
     struct dcrf_check check = {
         .model = model, .content = content, .workspace = workspace, .plan = plan};
     const dcrf_status status = run_first(&check, error);
@@ -422,7 +423,6 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
         *excess = check.excess;
         memcpy(possible, check.possible, model->variables * model->labels);
     }
-    check.plan = NULL; /* owned by the caller */
     clear(&check);
     return status;
 }
@@ -439,7 +439,9 @@ static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
     for (size_t m = 0; m < identity.kernel_count; m++)
         memset(identity.kernels[m].matrix, 0, DCRF_SHA256_BYTES);
     if (!claimed->is_exact) {
-        TRY(dcrf_plan_new(&check->plan, check->model, DCRF_OPERATOR_FAST, check->workspace, error));
+        TRY(dcrf_plan_new(&check->own_plan, check->model, DCRF_OPERATOR_FAST, check->workspace,
+                          error));
+        check->plan = check->own_plan;
         TRY(dcrf_identity_take_matrices(&identity, check->plan, check->workspace, error));
     }
     return dcrf_identity_compare(claimed, &identity, error);

@@ -21,7 +21,8 @@ struct dcrf_check {
     const dcrf_model *model;
     const struct dcrf_certificate_content *content;
     dcrf_workspace *workspace;
-    dcrf_plan *plan;       /* with fast operators; NULL: exact */
+    const dcrf_plan *plan; /* with fast operators; NULL: exact */
+    dcrf_plan *own_plan;   /* the same if it was made for the check; else NULL */
     double **features;     /* exact: per kernel, variables x dimension, scaled */
     double **scale;        /* exact: per kernel, 1 / sqrt(row sum) or 1 */
     double *in, *out;      /* fast: blocks of CHECK_CHANNELS */
@@ -79,8 +80,9 @@ bool dcrf_check_may_agree(const struct dcrf_check *check, size_t clique, size_t 
  * the optimum, and which labels are possible. Used when a certificate is made, to claim just that.
  * `plan`: of the fast operators, or NULL. */
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
-                             const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
-                             double *excess, uint8_t *possible, dcrf_error *error);
+                             const dcrf_model *model, const dcrf_plan *plan,
+                             dcrf_workspace *workspace, double *excess, uint8_t *possible,
+                             dcrf_error *error);
 
 /* ---- check_cuts.c --------------------------------------------------------------------------- */
 

@@ -394,7 +394,7 @@ static dcrf_status take_columns(struct dcrf_check *check, dcrf_error *error) {
 
 void dcrf_check_kernels_clear(struct dcrf_check *check) {
     dcrf_release(check->columns);
-    dcrf_plan_free(&check->plan);
+    dcrf_plan_free(&check->own_plan);
 }
 
 static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
