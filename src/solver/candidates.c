@@ -5,7 +5,6 @@
 #include "core/timer.h"
 #include "lp/lp.h"
 #include "meanfield/anneal.h"
-#include "solver/fast_start.h"
 #include "solver/solver.h"
 
 #include <math.h>

@@ -5,11 +5,10 @@
  * the optimum. So candidates and most of the work are left to a solver of the same kind with a plan
  * of fast operators. Its moments belong to the stage DCRF_STAGE_FAST, and their energies and bounds
  * refer to the fast operators. */
-#include "solver/fast_start.h"
-
 #include "core/error.h"
 #include "core/owned.h"
 #include "core/timer.h"
+#include "solver/solver.h"
 
 /* Below this, one pass over all pairs costs no more than one through a lattice. */
 #define LEAST_VARIABLES 2048

@@ -1,7 +1,6 @@
 /* Default settings, and the check of the user's. */
-#include "solver/settings.h"
-
 #include "core/error.h"
+#include "solver/solver.h"
 
 #include <dcrf/experimental.h>
 #include <math.h>

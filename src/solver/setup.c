@@ -3,7 +3,6 @@
 #include "core/owned.h"
 #include "energy/labelling.h"
 #include "lp/lp.h"
-#include "solver/settings.h"
 #include "solver/solver.h"
 
 #include <math.h>

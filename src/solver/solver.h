@@ -84,6 +84,20 @@ void dcrf_solver_begin(dcrf_solver *solver);
 /* Start the method from y, or, if NULL, from a point that it chooses. */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
 
+/* ---- settings.c ----------------------------------------------------------------------------- */
+
+/* Is every field in its range? */
+dcrf_status dcrf_settings_check(const dcrf_settings *settings, dcrf_error *error);
+
+/* ---- fast_start.c: for exact operators ------------------------------------------------------ */
+
+/* Are the operators exact, and are there enough variables for the fast ones to save time? */
+bool dcrf_wants_fast_start(const dcrf_solver *solver);
+
+/* Solve the same problem with the fast operators, and leave the labelling in solver->candidate.
+ * Allocates and frees its own memory. */
+dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error);
+
 #define DCRF_UNKNOWN_ENERGY                                                                        \
     (dcrf_energy) {                                                                                \
         (double)NAN, (double)NAN, (double)NAN, (double)NAN                                         \
