@@ -215,9 +215,15 @@ static bool run_solver(const solver_options *options, const built_model *built,
 
 static bool find_changes(const built_model *built, solution *found, cli_problem *problem) {
     dcrf_error error;
+    size_t changed = 0;
     dcrf_label_by_unary(built->model, found->unary_labels, found->pixels, NULL);
-    return dcrf_changes_of(built->model, found->labels, &built->strength.measured, found->before,
-                           found->after, found->label_count, &found->changes, &error) >= 0 ||
+    for (size_t a = 0; a < found->pixels; a++) {
+        changed += found->labels[a] != found->unary_labels[a];
+        found->before[found->unary_labels[a]]++;
+        found->after[found->labels[a]]++;
+    }
+    return dcrf_changes_of_counts(built->model, found->pixels, changed, found->before, found->after,
+                                  &built->strength.measured, &found->changes, &error) >= 0 ||
            library_problem(problem, "changes", &error);
 }
 
