@@ -29,7 +29,7 @@ static struct run new_run(size_t iterations) {
     float *unary = calloc(VARIABLES * LABELS, sizeof *unary);
     const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
     const dcrf_kernel kernel = dcrf_kernel_spatial(1.5, 20);
-    struct run run = {NULL};
+    struct run run = {0};
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.iterations = iterations;
