@@ -11,6 +11,8 @@
  *
  * FOLDER holds phi and y, a row of LABELS floats per variable, and for every pair its variables,
  * first (ascending) and second, as 32-bit integers, and weight. y is overwritten. */
+#include "pair_files.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,40 +21,6 @@
 
 enum { LABELS = 60, TRUNCATION = 4, WINDOWS = LABELS + TRUNCATION - 1, STRIDE = 64 };
 #define STRETCH 2.0F /* s: dual steps are longer by this, primal ones shorter */
-
-static void *require(void *memory) {
-    if (!memory) {
-        fprintf(stderr, "pair-steps: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
-
-static FILE *open_file(const char *folder, const char *name, const char *mode) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, mode);
-    if (!file) {
-        perror(path);
-        exit(1);
-    }
-    return file;
-}
-
-/* A file of values of four bytes. */
-static void *read_all(const char *folder, const char *name, size_t *count) {
-    FILE *file = open_file(folder, name, "rb");
-    fseek(file, 0, SEEK_END);
-    *count = (size_t)ftell(file) / 4;
-    rewind(file);
-    void *values = require(malloc(*count * 4 + 1));
-    if (fread(values, 4, *count, file) != *count) {
-        fprintf(stderr, "pair-steps: %s cannot be read\n", name);
-        exit(1);
-    }
-    fclose(file);
-    return values;
-}
 
 static void sum_windows(const float *y, float *z) {
     float until[LABELS + 1] = {0};
@@ -118,16 +86,16 @@ int main(int count, char **words) {
     }
     const char *folder = words[1];
     size_t entries, pairs;
-    const float *phi = read_all(folder, "phi", &entries);
-    float *y = read_all(folder, "y", &entries);
-    const int32_t *first = read_all(folder, "first", &pairs);
-    const int32_t *second = read_all(folder, "second", &pairs);
-    const float *weight = read_all(folder, "weight", &pairs);
+    const float *phi = pair_read(folder, "phi", &entries);
+    float *y = pair_read(folder, "y", &entries);
+    const int32_t *first = pair_read(folder, "first", &pairs);
+    const int32_t *second = pair_read(folder, "second", &pairs);
+    const float *weight = pair_read(folder, "weight", &pairs);
     const size_t variables = entries / LABELS;
-    float *z = require(calloc(variables * STRIDE + 1, sizeof *z));
-    float *pull = require(calloc(variables * STRIDE + 1, sizeof *pull));
-    float *dual = require(calloc(pairs * STRIDE + 1, sizeof *dual));
-    float *row_sums = require(calloc(variables + 1, sizeof *row_sums));
+    float *z = pair_require(calloc(variables * STRIDE + 1, sizeof *z));
+    float *pull = pair_require(calloc(variables * STRIDE + 1, sizeof *pull));
+    float *dual = pair_require(calloc(pairs * STRIDE + 1, sizeof *dual));
+    float *row_sums = pair_require(calloc(variables + 1, sizeof *row_sums));
     for (size_t e = 0; e < pairs; e++) {
         row_sums[first[e]] += weight[e];
         row_sums[second[e]] += weight[e];
@@ -148,10 +116,6 @@ int main(int count, char **words) {
             step_variable(y + a * LABELS, phi + a * LABELS, pull + a * STRIDE,
                           1 / (STRETCH * TRUNCATION * fmaxf(row_sums[a], 1e-3F)), z + a * STRIDE);
     }
-    FILE *file = open_file(folder, "y", "wb");
-    if (fwrite(y, sizeof *y, entries, file) != entries || fclose(file)) {
-        fprintf(stderr, "pair-steps: y cannot be written\n");
-        return 1;
-    }
+    pair_write(folder, "y", y, entries);
     return 0; /* the system takes the memory back */
 }
