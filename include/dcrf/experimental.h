@@ -1,4 +1,4 @@
-/* For research: single operators, the ordered filter, variants of the LP, the relaxed objectives.
+/* For research: single operators, the ordered filter, variants of the LP.
  * dcrf/dcrf.h does not include this header, and its contents may change in any version.
  * Blocks: see dcrf/grid.h.
  *
@@ -115,27 +115,6 @@ DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *sche
 
 #define DCRF_DEFAULT_LP_CLIQUE_FORM DCRF_CLIQUE_MIN
 #define DCRF_DEFAULT_LP_SCHEDULE DCRF_LP_SCHEDULE_HUBER
-
-/* ---- relaxed objectives --------------------------------------------------------------------- */
-
-/* The QP objective of y, a block with one channel per label. Rows must be distributions over labels
- * to within 1e-3:
- *   phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj
- *         + sum_p C_p ( sum_i min(1, sum_{a in p} (1 - y_ai)) - (M - 1) ).
- * M is the number of labels. The clique variables z are at their minimum, and the constant (M - 1)
- * sum_p C_p is subtracted. Equal to the energy if y is integral. */
-DCRF_API dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                    const float *y, size_t stride, dcrf_energy *energy,
-                                    dcrf_error *error);
-
-/* The LP objective of y:
- *   phi'y + sum_m w_m sum_{a < b} k_ab sum_i |y_ai - y_bi| + cliques.
- * Potts only. Values of y are sorted into uniform bins of width 1 / bins on [0, 1] (2 <= bins <=
- * DCRF_MAX_BINS), and pairs in one bin count as equal. The pairwise part is therefore low by at
- * most sum_{a < b} K_ab / bins per label, and exact if y is integral. */
-DCRF_API dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                    const float *y, size_t stride, size_t bins,
-                                    dcrf_clique_form form, dcrf_energy *energy, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -11,26 +11,47 @@
 
 #include <string.h>
 
+const struct dcrf_slot dcrf_energy_slot = {"the block of an energy"};
+const struct dcrf_slot dcrf_filtered_slot = {"a filtered block"};
+const struct dcrf_slot dcrf_trial_slot = {"the field of a second labelling"};
+const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
+const struct dcrf_slot dcrf_energy_slot3 = {"sums of an energy"};
+
+#define LABELS_PER_BLOCK 32
+#define ROWS_PER_CHUNK 1024
+#define CLIQUES_PER_CHUNK 8
+
 struct labelling {
-    const dcrf_model *model;
-    const uint16_t *label_of;   /* variable -> label */
-    const uint16_t *channel_of; /* label -> its index among those that occur */
-    const uint8_t *part;        /* nonzero for variables to include; NULL: all */
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    const uint16_t *label_of; /* variable -> label */
+    const uint8_t *part;      /* nonzero for variables to include; NULL: all */
+    uint16_t *listed;         /* the labels that occur, in order */
+    uint16_t *channel_of;     /* label -> its index among these */
+    size_t listed_count;
+
+    /* The block of labels whose indicators are filtered. Blocks are narrow, so that 65535 labels
+     * never need 65535 channels of memory. */
+    size_t kernel;
+    size_t first; /* channel c is the label listed[first + c] */
+    size_t channels, stride;
+    float *in, *out;
 };
 
-static inline bool counts(const struct labelling *x, size_t variable) {
-    return !x->part || x->part[variable];
+static inline bool counts(const uint8_t *part, size_t variable) {
+    return !part || part[variable];
 }
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
 
 static void fill_indicators(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct dcrf_pair_sum *pairs = context;
-    const struct labelling *x = pairs->subject;
-    memset(pairs->in + begin * pairs->stride, 0, (end - begin) * pairs->stride * sizeof(float));
+    const struct labelling *x = context;
+    memset(x->in + begin * x->stride, 0, (end - begin) * x->stride * sizeof(float));
     for (size_t a = begin; a < end; a++) {
         const size_t place = x->channel_of[x->label_of[a]];
-        if (place >= pairs->first && place - pairs->first < pairs->channels)
-            pairs->in[a * pairs->stride + place - pairs->first] = 1;
+        if (place >= x->first && place - x->first < x->channels)
+            x->in[a * x->stride + place - x->first] = 1;
     }
 }
 
@@ -49,49 +70,156 @@ static inline double compatibility(const struct dcrf_model_kernel *kernel, size_
 }
 
 static double sum_indicators(void *context, size_t begin, size_t end) {
-    const struct dcrf_pair_sum *pairs = context;
-    const struct labelling *x = pairs->subject;
-    const struct dcrf_model_kernel *kernel = &x->model->kernels[pairs->kernel];
-    const float *diagonal = pairs->plan->kernels[pairs->kernel].diagonal;
+    const struct labelling *x = context;
+    const dcrf_model *model = x->plan->model;
+    const struct dcrf_model_kernel *kernel = &model->kernels[x->kernel];
+    const float *diagonal = x->plan->kernels[x->kernel].diagonal;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
-        if (!counts(x, a))
+        if (!counts(x->part, a))
             continue;
-        const float *mass = pairs->out + a * pairs->stride;
+        const float *mass = x->out + a * x->stride;
         const size_t own = x->label_of[a];
-        for (size_t c = 0; c < pairs->channels; c++) {
-            const size_t other = pairs->labels[pairs->first + c];
+        for (size_t c = 0; c < x->channels; c++) {
+            const size_t other = x->listed[x->first + c];
             const double self = other == own ? (double)diagonal[a] : 0;
-            sum += compatibility(kernel, x->model->labels, own, other) * ((double)mass[c] - self);
+            sum += compatibility(kernel, model->labels, own, other) * ((double)mass[c] - self);
         }
     }
     return sum;
 }
 
-static double sum_unary(void *context, size_t begin, size_t end) {
-    const struct labelling *x = context;
-    double sum = 0;
-    for (size_t a = begin; a < end; a++)
-        if (counts(x, a))
-            sum += (double)x->model->unary[a * x->model->stride + x->label_of[a]];
-    return sum;
+/* The sum over the pairs of one kernel. */
+static dcrf_status sum_kernel(struct labelling *x, double *total, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(x->workspace);
+    const dcrf_model *model = x->plan->model;
+    const dcrf_operator *op = x->plan->kernels[x->kernel].op;
+    if (!x->part && op->methods->disagreement &&
+        model->kernels[x->kernel].compatibility == DCRF_COMPATIBILITY_POTTS)
+        return op->methods->disagreement(op, x->workspace, x->label_of, false, total, error);
+    *total = 0;
+    for (x->first = 0; x->first < x->listed_count; x->first += LABELS_PER_BLOCK) {
+        const size_t left = x->listed_count - x->first;
+        x->channels = left < LABELS_PER_BLOCK ? left : LABELS_PER_BLOCK;
+        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicators, x);
+        TRY(dcrf_operator_apply(op, x->workspace, DCRF_SYMMETRIC, x->in, x->out, x->channels,
+                                x->stride, error));
+        *total += dcrf_parallel_sum(pool, model->variables, sum_indicators, x);
+    }
+    return DCRF_OK;
 }
 
-static double is_not_unanimous(const void *subject, const uint32_t *members, size_t count) {
-    const struct labelling *x = subject;
-    if (count > 0 && !counts(x, members[0]))
-        return 0;
+/* Sum all kernels in one call if they have distances and their operators allow it; else *count is
+ * 0. */
+static dcrf_status sum_together(const struct labelling *x, double *sums, size_t *count,
+                                dcrf_error *error) {
+    const dcrf_model *model = x->plan->model;
+    struct dcrf_together together;
+    const float *distances[DCRF_MOST_TOGETHER];
+    size_t listed = 0;
+    *count = 0;
+    if (x->part || !dcrf_plan_collect(x->plan, x->workspace, NULL, model->kernel_count, &together))
+        return DCRF_OK;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        const bool is_potts = kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
+        if (!(kernel->weight > 0))
+            continue;
+        if (!is_potts && !kernel->cuts)
+            return DCRF_OK; /* its diagonal may not be zero */
+        distances[listed++] = is_potts ? NULL : kernel->compatibility_values;
+    }
+    *count = together.count;
+    return together.methods->disagreements(together.operators, distances, together.count,
+                                           x->label_of, x->channel_of, model->labels,
+                                           x->listed_count, sums, error);
+}
+
+/* *total is the weighted sum over all kernels, and of_kernel[m] that of kernel m. */
+static dcrf_status sum_pairs(struct labelling *x, double *total, double *of_kernel,
+                             dcrf_error *error) {
+    const dcrf_model *model = x->plan->model;
+    double sums[DCRF_MOST_TOGETHER];
+    size_t count, next = 0;
+    TRY(sum_together(x, sums, &count, error));
+    const size_t widest = x->listed_count < LABELS_PER_BLOCK ? x->listed_count : LABELS_PER_BLOCK;
+    x->stride = dcrf_padded(widest);
+    x->in = dcrf_workspace_slot(x->workspace, &dcrf_energy_slot, model->variables,
+                                x->stride * sizeof *x->in);
+    x->out = dcrf_workspace_slot(x->workspace, &dcrf_filtered_slot, model->variables,
+                                 x->stride * sizeof *x->out);
+    if (!x->in || !x->out)
+        return dcrf_fail_memory(error, "the blocks of an energy");
+    *total = 0;
+    for (x->kernel = 0; x->kernel < model->kernel_count; x->kernel++) {
+        const double weight = model->kernels[x->kernel].weight;
+        double sum = 0;
+        if (weight > 0 && count > 0)
+            sum = sums[next++];
+        else if (weight > 0)
+            TRY(sum_kernel(x, &sum, error));
+        of_kernel[x->kernel] = weight * sum;
+        *total += weight * sum;
+    }
+    return DCRF_OK;
+}
+
+/* ---- cliques -------------------------------------------------------------------------------- */
+
+struct clique_sum {
+    const struct dcrf_cliques *cliques;
+    const uint16_t *label_of;
+    const uint8_t *part;
+    double *costs; /* what each clique adds to the energy */
+};
+
+static bool is_unanimous(const uint16_t *label_of, const uint32_t *members, size_t count) {
     for (size_t i = 1; i < count; i++)
-        if (x->label_of[members[i]] != x->label_of[members[0]])
-            return 1;
-    return 0;
+        if (label_of[members[i]] != label_of[members[0]])
+            return false;
+    return true;
+}
+
+static void cost_of_cliques(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct clique_sum *sum = context;
+    const struct dcrf_cliques *cliques = sum->cliques;
+    for (size_t p = begin; p < end; p++) {
+        const size_t count = cliques->offsets[p + 1] - cliques->offsets[p];
+        const uint32_t *members = cliques->members + cliques->offsets[p];
+        const bool costs = count > 0 && counts(sum->part, members[0]) &&
+                           !is_unanimous(sum->label_of, members, count);
+        sum->costs[p] = costs ? cliques->costs[p] : 0;
+    }
 }
 
 dcrf_status dcrf_energy_of_cliques(const dcrf_model *model, dcrf_workspace *workspace,
                                    const uint16_t *labels, const uint8_t *part, double *total,
                                    dcrf_error *error) {
-    const struct labelling x = {.model = model, .label_of = labels, .part = part};
-    return dcrf_clique_sum(model, workspace, is_not_unanimous, &x, total, error);
+    const size_t count = model->cliques.count;
+    struct clique_sum sum = {
+        &model->cliques, labels, part,
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot, count, sizeof(double))};
+    if (!sum.costs)
+        return dcrf_fail_memory(error, "the clique costs of an energy");
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), count, CLIQUES_PER_CHUNK, cost_of_cliques,
+                      &sum);
+    *total = 0;
+    for (size_t p = 0; p < count; p++)
+        *total += sum.costs[p];
+    return DCRF_OK;
+}
+
+/* ---- the whole energy ----------------------------------------------------------------------- */
+
+static double sum_unary(void *context, size_t begin, size_t end) {
+    const struct labelling *x = context;
+    const dcrf_model *model = x->plan->model;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        if (counts(x->part, a))
+            sum += (double)model->unary[a * model->stride + x->label_of[a]];
+    return sum;
 }
 
 dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error) {
@@ -113,20 +241,18 @@ bool dcrf_labels_are_constant(const uint16_t *labels, size_t count) {
     return true;
 }
 
-/* List the *count labels that occur, and assign each a channel. */
-static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of, uint16_t *listed,
-                               uint16_t *channel_of, size_t *count, dcrf_error *error) {
-    TRY(dcrf_labels_check(model, label_of, error));
-    memset(channel_of, 0, model->labels * sizeof *channel_of);
+/* List the labels that occur, and assign each a channel. */
+static void list_labels(struct labelling *x) {
+    const dcrf_model *model = x->plan->model;
+    memset(x->channel_of, 0, model->labels * sizeof *x->channel_of);
     for (size_t a = 0; a < model->variables; a++)
-        channel_of[label_of[a]] = 1;
-    *count = 0;
+        x->channel_of[x->label_of[a]] = 1;
+    x->listed_count = 0;
     for (size_t label = 0; label < model->labels; label++)
-        if (channel_of[label]) {
-            listed[*count] = (uint16_t)label;
-            channel_of[label] = (uint16_t)(*count)++;
+        if (x->channel_of[label]) {
+            x->listed[x->listed_count] = (uint16_t)label;
+            x->channel_of[label] = (uint16_t)x->listed_count++;
         }
-    return DCRF_OK;
 }
 
 static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
@@ -148,18 +274,16 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
         dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
     if (!listed || !of_kernel)
         return dcrf_fail_memory(error, "the energy of a labelling");
-    struct labelling x = {model, labels, listed + model->labels, part};
-    struct dcrf_pair_sum pairs = {.plan = plan,
-                                  .workspace = workspace,
-                                  .labels = listed,
-                                  .differing = part ? NULL : labels,
-                                  .place_of = listed + model->labels,
-                                  .fill = fill_indicators,
-                                  .sum = sum_indicators,
-                                  .subject = &x};
+    TRY(dcrf_labels_check(model, labels, error));
+    struct labelling x = {.plan = plan,
+                          .workspace = workspace,
+                          .label_of = labels,
+                          .part = part,
+                          .listed = listed,
+                          .channel_of = listed + model->labels};
     dcrf_energy found;
-    TRY(list_labels(model, labels, listed, listed + model->labels, &pairs.label_count, error));
-    TRY(dcrf_pair_sum_run(&pairs, &found.pairwise, of_kernel, error));
+    list_labels(&x);
+    TRY(sum_pairs(&x, &found.pairwise, of_kernel, error));
     TRY(dcrf_energy_of_cliques(model, workspace, labels, part, &found.cliques, error));
     found.unary =
         dcrf_parallel_sum(dcrf_workspace_pool(workspace), model->variables, sum_unary, &x);

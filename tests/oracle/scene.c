@@ -151,76 +151,6 @@ struct naive naive_labels(const struct scene *s, const uint16_t *x) {
     return result;
 }
 
-double naive_cliques(const struct scene *s, const float *y, size_t stride, enum form form) {
-    double total = 0;
-    for (size_t p = 0; p < s->cliques; p++) {
-        double qp = 1 - (double)s->labels, agreement = 0, widest = 0;
-        for (size_t i = 0; i < s->labels; i++) {
-            double missing = 0, least = INFINITY, most = -INFINITY;
-            for (size_t a = 0; a < s->variables; a++)
-                if (s->region[a] == (int32_t)p) {
-                    const double value = (double)y[a * stride + i];
-                    missing += 1 - value;
-                    least = fmin(least, value);
-                    most = fmax(most, value);
-                }
-            qp += fmin(1, missing);
-            agreement += least;
-            widest = fmax(widest, most - least);
-        }
-        total += s->cost[p] * (form == QP ? qp : form == LP_MIN ? 1 - agreement : widest);
-    }
-    return total;
-}
-
-double naive_unary(const struct scene *s, const float *y, size_t stride) {
-    double total = 0;
-    for (size_t a = 0; a < s->variables; a++)
-        for (size_t i = 0; i < s->labels; i++)
-            total += s->unary[a * s->labels + i] * (double)y[a * stride + i];
-    return total;
-}
-
-double naive_qp_pairs(const struct scene *s, const float *y, size_t stride, double *scale) {
-    double total = 0;
-    *scale = 0;
-    const size_t n = s->variables;
-    for (size_t m = 0; m < KERNELS; m++)
-        for (size_t a = 0; a < n; a++)
-            for (size_t b = 0; b < n; b++)
-                for (size_t i = 0; a != b && i < s->labels; i++)
-                    for (size_t j = 0; j < s->labels; j++) {
-                        const double term = s->weight[m] * s->matrix[m][a * n + b] *
-                                            mu(s, m, i, j) * (double)y[a * stride + i] *
-                                            (double)y[b * stride + j];
-                        total += term;
-                        *scale += fabs(term);
-                    }
-    return total;
-}
-
-double naive_lp_pairs(const struct scene *s, const float *y, size_t stride, size_t bins,
-                      double *mass) {
-    const size_t n = s->variables;
-    double total = 0;
-    *mass = 0;
-    for (size_t a = 0; a < n; a++)
-        for (size_t b = a + 1; b < n; b++) {
-            double k = 0;
-            for (size_t m = 0; m < KERNELS; m++)
-                k += s->weight[m] * s->matrix[m][a * n + b];
-            *mass += k;
-            for (size_t i = 0; i < s->labels; i++) {
-                const double u = (double)y[a * stride + i], v = (double)y[b * stride + i];
-                const double last = (double)bins - 1;
-                if (bins == 0 ||
-                    fmin(floor(u * (double)bins), last) != fmin(floor(v * (double)bins), last))
-                    total += k * fabs(u - v);
-            }
-        }
-    return total;
-}
-
 /* ---- labellings ----------------------------------------------------------------------------- */
 
 uint16_t *new_labels(const struct scene *s) {
@@ -229,35 +159,4 @@ uint16_t *new_labels(const struct scene *s) {
         /* Runs, so that some cliques agree; label 1 never occurs. */
         x[a] = (uint16_t)(a / 3 * 2 % s->labels == 1 ? 0 : a / 3 * 2 % s->labels);
     return x;
-}
-
-float *new_fractional(const struct scene *s, size_t stride, bool sixteenths) {
-    float *y = malloc(s->variables * stride * sizeof *y);
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, 11);
-    for (size_t a = 0; a < s->variables; a++) {
-        float *row = y + a * stride;
-        double sum = 0;
-        for (size_t i = 0; i < stride; i++)
-            row[i] = 0;
-        if (sixteenths) {
-            for (size_t i = 0; i < 16; i++)
-                row[(size_t)(dcrf_rng_uniform(&rng) * (double)s->labels)] += 1.0f / 16;
-            continue;
-        }
-        for (size_t i = 0; i < s->labels; i++) /* one label never occurs; rows from flat to sharp */
-            sum += row[i] = i == 1 && s->labels > 2
-                                ? 0
-                                : (float)pow(dcrf_rng_uniform(&rng), (double)(a % 5) * 4 + 0.1);
-        for (size_t i = 0; i < s->labels; i++)
-            row[i] = (float)((double)row[i] / sum);
-    }
-    return y;
-}
-
-float *new_indicators(const struct scene *s, const uint16_t *x, size_t stride) {
-    float *y = calloc(s->variables * stride, sizeof *y);
-    for (size_t a = 0; a < s->variables; a++)
-        y[a * stride + x[a]] = 1;
-    return y;
 }

@@ -47,10 +47,7 @@ void free_scene(struct scene *s);
 void set_compatibility(struct scene *s, size_t m, dcrf_compatibility compatibility);
 void set_weight(struct scene *s, size_t m, double weight);
 
-/* A labelling; distributions (optionally multiples of 1 / 16); a labelling as distributions. */
 uint16_t *new_labels(const struct scene *s);
-float *new_fractional(const struct scene *s, size_t stride, bool sixteenths);
-float *new_indicators(const struct scene *s, const uint16_t *x, size_t stride);
 
 struct naive {
     dcrf_energy energy;
@@ -59,20 +56,6 @@ struct naive {
 };
 
 struct naive naive_labels(const struct scene *s, const uint16_t *x);
-
-/* The clique terms of the three relaxations, as defined in the header. */
-enum form { QP, LP_MIN, LP_SPREAD };
-
-double naive_cliques(const struct scene *s, const float *y, size_t stride, enum form form);
-double naive_unary(const struct scene *s, const float *y, size_t stride);
-
-/* *scale is the sum of the absolute values of all terms. */
-double naive_qp_pairs(const struct scene *s, const float *y, size_t stride, double *scale);
-
-/* bins = 0: the true differences; otherwise pairs in one bin of width 1 / bins count as equal.
- * *mass is sum_{a < b} K_ab. */
-double naive_lp_pairs(const struct scene *s, const float *y, size_t stride, size_t bins,
-                      double *mass);
 
 /* Equal to within TOLERANCE of `scale`. */
 void assert_close(double value, double expected, double scale);

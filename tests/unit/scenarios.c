@@ -116,7 +116,6 @@ static dcrf_status build_model(dcrf_model *model, dcrf_error *error) {
 }
 
 static dcrf_status use_model(dcrf_error *error) {
-    static float y[WIDTH * HEIGHT * DCRF_LANES];
     static const uint16_t labels[WIDTH * HEIGHT];
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
@@ -124,15 +123,11 @@ static dcrf_status use_model(dcrf_error *error) {
     DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
     dcrf_energy energy;
     double of_kernel[2];
-    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
-        y[a * DCRF_LANES + a % LABELS] = 1;
     TRY(dcrf_model_new(&model, &grid, LABELS, error));
     TRY(build_model(model, error));
     TRY(dcrf_workspace_new(&workspace, 2, error));
     TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
-    TRY(dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, 2, error));
-    TRY(dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error));
-    return dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
+    return dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, 2, error);
 }
 
 /* ---- solvers -------------------------------------------------------------------------------- */

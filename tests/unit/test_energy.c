@@ -1,4 +1,4 @@
-/* Energies and objectives against double loops over dense matrices, and what is refused. */
+/* Energies against double loops over dense matrices, and what is refused. */
 #include "scene.h"
 
 #include "energy/energy_double.h"
@@ -95,28 +95,12 @@ static void the_energy_is_that_of_the_double_loop(void **state) {
 static void fast_plans_give_the_energy_of_their_operators(void **state) {
     (void)state;
     struct scene s = new_scene(dcrf_grid_2d(9, 7), 5, 2, DCRF_OPERATOR_FAST, OPERATORS);
-    const size_t stride = 8;
-    float *y = new_fractional(&s, stride, false);
-    dcrf_energy energy, expected;
-    double scale;
     assert_int_equal(dcrf_operator_kind_of(dcrf_plan_operator(s.plan, 0)), DCRF_OPERATOR_GRID);
     assert_int_equal(dcrf_operator_kind_of(dcrf_plan_operator(s.plan, 1)), DCRF_OPERATOR_LATTICE);
     check_labels(&s);
-    expected.unary = naive_unary(&s, y, stride);
-    expected.pairwise = naive_lp_pairs(&s, y, stride, 16, &scale);
-    expected.cliques = naive_cliques(&s, y, stride, LP_MIN);
-    assert_int_equal(
-        dcrf_energy_lp(s.plan, s.workspace, y, stride, 16, DCRF_CLIQUE_MIN, &energy, NULL),
-        DCRF_OK);
-    assert_energies(&energy, &expected, scale);
     set_compatibility(&s, 1, DCRF_COMPATIBILITY_VECTOR);
     set_compatibility(&s, 2, DCRF_COMPATIBILITY_MATRIX);
     check_labels(&s);
-    expected.pairwise = naive_qp_pairs(&s, y, stride, &scale);
-    expected.cliques = naive_cliques(&s, y, stride, QP);
-    assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, stride, &energy, NULL), DCRF_OK);
-    assert_energies(&energy, &expected, scale);
-    free(y);
     free_scene(&s);
     /* One label more than an operator takes at a time. */
     s = new_scene(dcrf_grid_2d(9, 7), 9, 2, DCRF_OPERATOR_FAST, OPERATORS);
@@ -133,19 +117,11 @@ static void the_weight_of_a_kernel_without_pairs_is_nothing(void **state) {
     for (size_t m = 0; m < KERNELS; m++)
         set_compatibility(&s, m, DCRF_COMPATIBILITY_MATRIX); /* K's diagonal does not count */
     const uint16_t x[1] = {2};
-    const float y[8] = {0.25f, 0.5f, 0.25f};
     dcrf_energy energy;
     assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
                      DCRF_OK);
     /* K Y and the diagonal are each rounded to float. */
     assert_true(energy.unary == s.unary[2] && fabs(energy.pairwise) < 1e-6);
-    assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, 8, &energy, NULL), DCRF_OK);
-    assert_true(fabs(energy.pairwise) < 1e-6);
-    for (size_t m = 0; m < KERNELS; m++)
-        set_compatibility(&s, m, DCRF_COMPATIBILITY_POTTS);
-    assert_int_equal(dcrf_energy_lp(s.plan, s.workspace, y, 8, 2, DCRF_CLIQUE_MIN, &energy, NULL),
-                     DCRF_OK);
-    assert_true(energy.pairwise == 0 && energy.cliques == 0);
     free_scene(&s);
 }
 
@@ -174,112 +150,12 @@ static void there_may_be_thousands_of_labels(void **state) {
         assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
                          DCRF_OK);
         assert_energies(&energy, &expected.energy, expected.pair_scale);
-        float *y = new_indicators(&s, x, dcrf_padded(labels[k]));
-        dcrf_energy qp, lp;
-        assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, dcrf_padded(labels[k]), &qp, NULL),
-                         DCRF_OK);
-        assert_energies(&qp, &energy, energy.pairwise);
-        assert_int_equal(dcrf_energy_lp(s.plan, s.workspace, y, dcrf_padded(labels[k]), 2,
-                                        DCRF_CLIQUE_MIN, &lp, NULL),
-                         DCRF_OK);
-        assert_energies(&lp, &energy, energy.pairwise);
         /* No N x M block was allocated: in and out are 32 channels wide, and so are the threads'
          * buffers. */
         assert_true(dcrf_workspace_bytes(s.workspace) <
-                    64 * 99 * sizeof(float) + 6 * labels[k] + 400000);
-        free(y);
+                    64 * 99 * sizeof(float) + 4 * labels[k] + 400000);
         free_scene(&s);
     }
-}
-
-static void the_objectives_are_the_energy_where_y_is_integral(void **state) {
-    (void)state;
-    struct scene s = new_scene(dcrf_grid_2d(9, 7), 5, 2, DCRF_OPERATOR_EXACT, FORMULA);
-    uint16_t *x = new_labels(&s);
-    const size_t stride = 16; /* wider than necessary */
-    float *y = new_indicators(&s, x, stride);
-    dcrf_energy energy, relaxed;
-    for (size_t bins = 2; bins <= DCRF_MAX_BINS; bins += 127)
-        for (int form = DCRF_CLIQUE_MIN; form <= DCRF_CLIQUE_SPREAD; form++) {
-            assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, NULL, 0, NULL),
-                             DCRF_OK);
-            assert_int_equal(dcrf_energy_lp(s.plan, s.workspace, y, stride, bins,
-                                            (dcrf_clique_form)form, &relaxed, NULL),
-                             DCRF_OK);
-            assert_energies(&relaxed, &energy, energy.pairwise);
-        }
-    assert_true(energy.cliques > 0 && energy.pairwise > 0);
-    for (size_t m = 0; m < KERNELS; m++) {
-        set_compatibility(&s, m, m % 2 ? DCRF_COMPATIBILITY_MATRIX : DCRF_COMPATIBILITY_VECTOR);
-        const struct naive expected = naive_labels(&s, x);
-        assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, stride, &relaxed, NULL), DCRF_OK);
-        assert_energies(&relaxed, &expected.energy, expected.pair_scale);
-    }
-    free(x);
-    free(y);
-    free_scene(&s);
-}
-
-static void the_qp_objective_is_that_of_the_double_loop(void **state) {
-    (void)state;
-    struct scene s = new_scene(dcrf_grid_2d(8, 6), 5, 2, DCRF_OPERATOR_EXACT, FORMULA);
-    const size_t stride = 8;
-    float *y = new_fractional(&s, stride, false);
-    for (int kind = DCRF_COMPATIBILITY_MATRIX; kind >= DCRF_COMPATIBILITY_POTTS; kind--) {
-        double scale;
-        dcrf_energy energy, expected;
-        for (size_t m = 0; m < KERNELS; m++)
-            set_compatibility(&s, m, (dcrf_compatibility)((kind + (int)(m % 2)) % 3));
-        set_weight(&s, 1, 0.3 * kind);
-        expected.unary = naive_unary(&s, y, stride);
-        expected.pairwise = naive_qp_pairs(&s, y, stride, &scale);
-        expected.cliques = naive_cliques(&s, y, stride, QP);
-        assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, stride, &energy, NULL), DCRF_OK);
-        assert_energies(&energy, &expected, scale);
-    }
-    free(y);
-    free_scene(&s);
-}
-
-static void the_lp_objective_is_that_of_the_double_loop(void **state) {
-    (void)state;
-    struct scene s = new_scene(dcrf_grid_2d(8, 6), 5, 2, DCRF_OPERATOR_EXACT, FORMULA);
-    const size_t stride = 8;
-    float *y = new_fractional(&s, stride, false), *steps = new_fractional(&s, stride, true);
-    double mass;
-    dcrf_energy energy, expected, spread;
-    const size_t bins[] = {2, 10, 16, 64, DCRF_MAX_BINS};
-    for (size_t k = 0; k < 5; k++) {
-        const double true_value = naive_lp_pairs(&s, y, stride, 0, &mass);
-        expected.unary = naive_unary(&s, y, stride);
-        expected.cliques = naive_cliques(&s, y, stride, LP_MIN);
-        expected.pairwise = naive_lp_pairs(&s, y, stride, bins[k], &mass);
-        assert_int_equal(
-            dcrf_energy_lp(s.plan, s.workspace, y, stride, bins[k], DCRF_CLIQUE_MIN, &energy, NULL),
-            DCRF_OK);
-        assert_energies(&energy, &expected, mass);
-        /* Never too high, and too low by no more than the header says. */
-        assert_true(energy.pairwise <= true_value + TOLERANCE * mass);
-        assert_true(energy.pairwise >=
-                    true_value - mass / (double)bins[k] * (double)s.labels - TOLERANCE * mass);
-        expected.cliques = naive_cliques(&s, y, stride, LP_SPREAD);
-        assert_int_equal(dcrf_energy_lp(s.plan, s.workspace, y, stride, bins[k], DCRF_CLIQUE_SPREAD,
-                                        &spread, NULL),
-                         DCRF_OK);
-        assert_energies(&spread, &expected, mass);
-        assert_true(spread.cliques < energy.cliques);
-    }
-    /* 32 bins separate all multiples of 1 / 16: exact. */
-    expected.pairwise = naive_lp_pairs(&s, steps, stride, 0, &mass);
-    expected.unary = naive_unary(&s, steps, stride);
-    expected.cliques = naive_cliques(&s, steps, stride, LP_MIN);
-    assert_int_equal(
-        dcrf_energy_lp(s.plan, s.workspace, steps, stride, 32, DCRF_CLIQUE_MIN, &energy, NULL),
-        DCRF_OK);
-    assert_energies(&energy, &expected, mass);
-    free(steps);
-    free(y);
-    free_scene(&s);
 }
 
 static void threads_do_not_change_a_byte(void **state) {
@@ -287,26 +163,18 @@ static void threads_do_not_change_a_byte(void **state) {
     const size_t threads[] = {1, 2, 3, 8};
     const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_FAST};
     for (size_t k = 0; k < 2; k++) {
-        dcrf_energy labels[4], qp[4], lp[4];
+        dcrf_energy labels[4];
         double of_kernel[4][KERNELS];
         for (size_t t = 0; t < 4; t++) {
             /* 1200 variables: the sums take two chunks. */
             struct scene s = new_scene(dcrf_grid_2d(40, 30), 5, threads[t], kinds[k], NO_MATRICES);
             uint16_t *x = new_labels(&s);
-            float *y = new_fractional(&s, 8, false);
             assert_int_equal(dcrf_energy_of_labels(s.plan, s.workspace, x, &labels[t], of_kernel[t],
                                                    KERNELS, NULL),
                              DCRF_OK);
-            assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, 8, &qp[t], NULL), DCRF_OK);
-            assert_int_equal(
-                dcrf_energy_lp(s.plan, s.workspace, y, 8, 16, DCRF_CLIQUE_MIN, &lp[t], NULL),
-                DCRF_OK);
             assert_memory_equal(&labels[t], &labels[0], sizeof labels[0]);
             assert_memory_equal(of_kernel[t], of_kernel[0], sizeof of_kernel[0]);
-            assert_memory_equal(&qp[t], &qp[0], sizeof qp[0]);
-            assert_memory_equal(&lp[t], &lp[0], sizeof lp[0]);
             free(x);
-            free(y);
             free_scene(&s);
         }
     }
@@ -322,15 +190,12 @@ static void a_model_without_kernels_and_cliques_has_unary_energies(void **state)
     const double unary[] = {1, 2, 3, 4, 5, 6};
     const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F64, &grid, 2);
     const uint16_t x[] = {1, 0, 1};
-    const float y[24] = {[0] = 0.5f, [1] = 0.5f, [8] = 1, [17] = 1};
     assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
     assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
     assert_int_equal(dcrf_energy_of_labels(plan, workspace, x, &energy, NULL, 0, NULL), DCRF_OK);
     assert_true(energy.total == 11 && energy.pairwise == 0 && energy.cliques == 0);
-    assert_int_equal(dcrf_energy_qp(plan, workspace, y, 8, &energy, NULL), DCRF_OK);
-    assert_true(energy.total == 10.5);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
@@ -345,9 +210,6 @@ static void bad_labellings_are_refused(void **state) {
     dcrf_energy energy = {1, 2, 3, 4};
     double of_kernel[KERNELS + 1] = {5, 6, 7, 8, 9};
     uint16_t x[12] = {0};
-    float y[12 * 8] = {0};
-    for (size_t a = 0; a < 12; a++)
-        y[a * 8 + 2] = 1;
     x[7] = 3;
     assert_fails(
         DCRF_ERROR_ARGUMENT, "variable 7 has label 3; the model has 3 labels", error,
@@ -365,44 +227,15 @@ static void bad_labellings_are_refused(void **state) {
     }
     assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,
                  dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, 0, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "needs", error,
-                 dcrf_energy_qp(s.plan, s.workspace, NULL, 8, &energy, &error));
-#define qp() dcrf_energy_qp(s.plan, s.workspace, y, 8, &energy, &error)
-#define lp(bins, form) dcrf_energy_lp(s.plan, s.workspace, y, 8, bins, form, &energy, &error)
-    y[5 * 8 + 1] = NAN;
-    assert_fails(DCRF_ERROR_NOT_FINITE, "y holds nan at variable 5, label 1", error, qp());
-    assert_fails(DCRF_ERROR_NOT_FINITE, "nan at variable 5", error, lp(8, DCRF_CLIQUE_MIN));
-    y[5 * 8 + 1] = -0.5f;
-    assert_fails(DCRF_ERROR_ARGUMENT, "y holds -0.5 at variable 5, label 1", error, qp());
-    y[5 * 8 + 1] = 0.5f;
-    assert_fails(DCRF_ERROR_ARGUMENT, "variable 5 has the sum 1.5", error, qp());
-    y[5 * 8 + 1] = 0;
-    assert_fails(DCRF_ERROR_SIZE, "stride of 2 floats; the model has 3 labels", error,
-                 dcrf_energy_qp(s.plan, s.workspace, y, 2, &energy, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "2 to 256 bins, not 1", error, lp(1, DCRF_CLIQUE_MIN));
-    assert_fails(DCRF_ERROR_ARGUMENT, "not 257", error, lp(257, DCRF_CLIQUE_MIN));
-    assert_fails(DCRF_ERROR_ARGUMENT, "5 is not a form", error, lp(8, (dcrf_clique_form)5));
-    set_compatibility(&s, 1, DCRF_COMPATIBILITY_MATRIX);
-    assert_fails(DCRF_ERROR_UNSUPPORTED,
-                 "the LP relaxation needs Potts compatibilities; kernel 1 has a matrix", error,
-                 lp(8, DCRF_CLIQUE_MIN));
-    set_compatibility(&s, 1, DCRF_COMPATIBILITY_VECTOR);
-    assert_fails(DCRF_ERROR_UNSUPPORTED, "kernel 1 has a vector", error, lp(8, DCRF_CLIQUE_MIN));
-    set_compatibility(&s, 1, DCRF_COMPATIBILITY_POTTS);
-
     const dcrf_kernel kernel = dcrf_kernel_spatial(1, 1);
     assert_int_equal(dcrf_model_add_kernel(s.model, &kernel, NULL), DCRF_OK);
     const char stale[] = "made when the model had 4 kernels; it has 5 now";
     assert_fails(
         DCRF_ERROR_SIZE, stale, error,
         dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, KERNELS, &error));
-    assert_fails(DCRF_ERROR_SIZE, stale, error, qp());
-    assert_fails(DCRF_ERROR_SIZE, stale, error, lp(8, DCRF_CLIQUE_MIN));
     uint16_t label;
     assert_fails(DCRF_ERROR_SIZE, stale, error,
                  dcrf_best_constant(s.plan, s.workspace, &label, &energy, &error));
-#undef qp
-#undef lp
     /* Nothing was written. */
     assert_true(energy.total == 1 && energy.unary == 2 && energy.pairwise == 3 &&
                 energy.cliques == 4);
@@ -418,9 +251,6 @@ int main(void) {
         cmocka_unit_test(the_weight_of_a_kernel_without_pairs_is_nothing),
         cmocka_unit_test(one_label_costs_nothing_but_its_unary_energy),
         cmocka_unit_test(there_may_be_thousands_of_labels),
-        cmocka_unit_test(the_objectives_are_the_energy_where_y_is_integral),
-        cmocka_unit_test(the_qp_objective_is_that_of_the_double_loop),
-        cmocka_unit_test(the_lp_objective_is_that_of_the_double_loop),
         cmocka_unit_test(threads_do_not_change_a_byte),
         cmocka_unit_test(a_model_without_kernels_and_cliques_has_unary_energies),
         cmocka_unit_test(bad_labellings_are_refused),

@@ -378,26 +378,6 @@ static void derivatives_of_the_energy_are_those_of_differences(void **state) {
     }
 }
 
-/* With Potts and rows that are distributions the energy equals that of dcrf_energy_qp. */
-static void the_energy_is_the_pairwise_part_of_the_qp(void **state) {
-    (void)state;
-    struct problem *p = new_problem(7, 0, true);
-    struct held h = hold(p, 1, DCRF_OPERATOR_FAST);
-    float y[N * STRIDE] = {0};
-    double energy;
-    dcrf_energy qp;
-    for (size_t a = 0; a < N; a++)
-        for (size_t i = 0; i < M; i++)
-            y[a * STRIDE + i] = (a + i) % M == 0 ? 0.5f : 0.25f;
-    assert_int_equal(
-        dcrf_pairwise_gradient(h.plan, h.workspace, y, STRIDE, &energy, NULL, 0, NULL, NULL),
-        DCRF_OK);
-    assert_int_equal(dcrf_energy_qp(h.plan, h.workspace, y, STRIDE, &qp, NULL), DCRF_OK);
-    assert_true(fabs(energy - qp.pairwise) < 1e-5 * qp.pairwise);
-    drop(&h);
-    free(p);
-}
-
 /* The forward pass is what the solver computes without damping. */
 static void forward_is_mean_field(void **state) {
     (void)state;
@@ -649,7 +629,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(derivatives_of_mean_field_are_those_of_differences),
         cmocka_unit_test(derivatives_of_the_energy_are_those_of_differences),
-        cmocka_unit_test(the_energy_is_the_pairwise_part_of_the_qp),
         cmocka_unit_test(forward_is_mean_field),
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(sigmas_of_the_lattice_are_differences),

@@ -63,17 +63,6 @@ static dcrf_status try_double(struct scene *scene, uint16_t *labels, dcrf_error 
     return dcrf_energy_at_most(scene->plan, scene->workspace, labels, &energy, NULL, 0, error);
 }
 
-static dcrf_status try_relaxed(struct scene *scene, uint16_t *labels, dcrf_error *error) {
-    dcrf_energy energy;
-    float *y = new_indicators(scene, labels, 4);
-    dcrf_status status = dcrf_energy_qp(scene->plan, scene->workspace, y, 4, &energy, error);
-    if (status == DCRF_OK)
-        status =
-            dcrf_energy_lp(scene->plan, scene->workspace, y, 4, 8, DCRF_CLIQUE_MIN, &energy, error);
-    free(y);
-    return status;
-}
-
 static dcrf_status try_row_sums(struct scene *scene, uint16_t *labels, dcrf_error *error) {
     (void)labels;
     dcrf_status status = DCRF_OK;
@@ -308,7 +297,7 @@ static void calls_in_a_row_end(void **state) {
     dcrf_workspace_set_limit(scene.workspace, 0, is_over, &patience);
     for (size_t k = 0; k < 2; k++)
         assert_fails(DCRF_ERROR_INTERRUPTED, "interrupted while", error,
-                     try_relaxed(&scene, labels, &error));
+                     try_energy(&scene, labels, &error));
     assert_int_equal(patience.asked, 2);
     free(labels);
     free_scene(&scene);

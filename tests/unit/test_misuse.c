@@ -352,10 +352,6 @@ static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     case 8:
         return dcrf_plan_new(&plan, s->model, DCRF_OPERATOR_EXACT, s->workspace, error);
     case 9:
-        return dcrf_energy_lp(s->plan, s->workspace, block, 8, 16, DCRF_CLIQUE_MIN, &energy, error);
-    case 10:
-        return dcrf_energy_qp(s->plan, s->workspace, block, 8, &energy, error);
-    case 11:
         return dcrf_solver_run(s->solver, error);
     default:
         return DCRF_STOP_ITERATIONS;
@@ -385,7 +381,7 @@ static void a_workspace_is_one_threads(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, make_calls, &s), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     dcrf_workspace_leave(&entered);
-    assert_true(s.called > 10);
+    assert_true(s.called >= 10);
     assert_int_equal(s.refused, s.called);
     destroy(&s);
 }

@@ -247,17 +247,6 @@ static dcrf_status energy_at_most(struct scene *s, dcrf_error *error) {
     return dcrf_energy_at_most(s->plan, s->workspace, s->labels, &energy, NULL, 0, error);
 }
 
-static dcrf_status energy_qp(struct scene *s, dcrf_error *error) {
-    dcrf_energy energy;
-    return dcrf_energy_qp(s->plan, s->workspace, s->block, STRIDE, &energy, error);
-}
-
-static dcrf_status energy_lp(struct scene *s, dcrf_error *error) {
-    dcrf_energy energy;
-    return dcrf_energy_lp(s->plan, s->workspace, s->block, STRIDE, 16, DCRF_CLIQUE_MIN, &energy,
-                          error);
-}
-
 static dcrf_status best_constant(struct scene *s, dcrf_error *error) {
     uint16_t label;
     dcrf_energy energy;
@@ -297,8 +286,6 @@ static const struct call {
     {"dcrf_solver_new", new_solver, NULL, false},
     {"dcrf_energy_of_labels", energy_of_labels, NULL, false},
     {"dcrf_energy_at_most", energy_at_most, NULL, false},
-    {"dcrf_energy_qp", energy_qp, NULL, false},
-    {"dcrf_energy_lp", energy_lp, NULL, false},
     {"dcrf_best_constant", best_constant, NULL, false},
     {"dcrf_certify", certify, NULL, false},
     {"dcrf_pairwise_gradient", pairwise_gradient, NULL, false},
