@@ -198,6 +198,8 @@ static bool run_solver(const solver_options *options, const built_model *built,
     progress_stage(watch, "setting up");
     bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
                 library_problem(problem, "solver", &error);
+    if (done)
+        dcrf_solver_labels(solver, found->unary_labels, found->pixels, NULL);
     done = done && start_from_file(options, built, solver, problem);
     found->setup_s = seconds_now() - built->time.began_s;
     if (done && dcrf_solver_run(solver, &error) < 0) {
@@ -215,15 +217,9 @@ static bool run_solver(const solver_options *options, const built_model *built,
 
 static bool find_changes(const built_model *built, solution *found, cli_problem *problem) {
     dcrf_error error;
-    size_t changed = 0;
-    dcrf_label_by_unary(built->model, found->unary_labels, found->pixels, NULL);
-    for (size_t a = 0; a < found->pixels; a++) {
-        changed += found->labels[a] != found->unary_labels[a];
-        found->before[found->unary_labels[a]]++;
-        found->after[found->labels[a]]++;
-    }
-    return dcrf_changes_of_counts(built->model, found->pixels, changed, found->before, found->after,
-                                  &built->strength.measured, &found->changes, &error) >= 0 ||
+    return dcrf_changes_of(built->model, found->unary_labels, found->labels,
+                           &built->strength.measured, found->before, found->after,
+                           found->label_count, &found->changes, &error) >= 0 ||
            library_problem(problem, "changes", &error);
 }
 

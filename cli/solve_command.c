@@ -53,7 +53,7 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     bool done = solution_find(&options, &settings->model, settings->image_file, built, trace, talk,
                               &found, problem);
     if (done && explain)
-        done = sweep_run(built, found.plan, &sweep, problem) &&
+        done = sweep_run(built, &found, &sweep, problem) &&
                explain_settings(&settings->model, built, &found, &sweep, &explanation, problem);
     const solve_results results = {&settings->model, built,  &found,  settings->sources.record,
                                    explanation,      &sweep, colours, summary};

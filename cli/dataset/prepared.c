@@ -440,7 +440,7 @@ static bool find_labels(prepared_image *p, dcrf_workspace *workspace, const solv
 static bool find_changes(const prepared_image *p, outcome *found, cli_problem *problem) {
     dcrf_changes changes;
     dcrf_error error;
-    if (dcrf_changes_of(p->model, found->labels, NULL, NULL, NULL, 0, &changes, &error) < 0)
+    if (dcrf_changes_of(p->model, NULL, found->labels, NULL, NULL, NULL, 0, &changes, &error) < 0)
         return library_problem(problem, p->item->name, &error);
     found->changed = changes.changed;
     found->is_constant = changes.labels_after == 1;

@@ -17,25 +17,27 @@ static bool run_whole(dcrf_solver *solver, dcrf_error *error) {
     return stop >= 0 && stop != DCRF_STOP_TIME && stop != DCRF_STOP_CANCELLED;
 }
 
-static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_point *point,
+static bool solve_point(const built_model *built, const solution *found, sweep_point *point,
                         dcrf_error *error) {
     dcrf_settings settings;
     dcrf_solver *solver = NULL;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    const bool done = dcrf_solver_new(&solver, plan, built->workspace, &settings, error) >= 0 &&
-                      run_whole(solver, error);
+    const bool done =
+        dcrf_solver_new(&solver, found->plan, built->workspace, &settings, error) >= 0 &&
+        run_whole(solver, error);
     if (done)
         dcrf_solver_labels(solver, point->labels, dcrf_model_variables(built->model), NULL);
     dcrf_solver_free(&solver);
-    if (!done || dcrf_changes_of(built->model, point->labels, &built->strength.measured, NULL, NULL,
-                                 0, &point->changes, error) < 0)
+    if (!done ||
+        dcrf_changes_of(built->model, found->unary_labels, point->labels, &built->strength.measured,
+                        NULL, NULL, 0, &point->changes, error) < 0)
         return false;
     point->changed_share =
         (double)point->changes.changed / (double)dcrf_model_variables(built->model);
     return true;
 }
 
-static bool run_points(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+static bool run_points(const built_model *built, const solution *found, strength_sweep *sweep,
                        dcrf_error *error) {
     const double nats = built->strength.nats;
     bool done = true;
@@ -45,7 +47,7 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
         point->factor = factors[k];
         point->nats = factors[k] * nats;
         done = dcrf_model_set_strength(built->model, point->nats, error) >= 0 &&
-               solve_point(built, plan, point, error);
+               solve_point(built, found, point, error);
     }
     /* Restore the weights in force, bit for bit. */
     for (size_t k = 0; k < built->kernel_count; k++)
@@ -53,7 +55,7 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
     return done;
 }
 
-bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+bool sweep_run(const built_model *built, const solution *found, strength_sweep *sweep,
                cli_problem *problem) {
     dcrf_error error = {.status = DCRF_OK};
     const size_t variables = dcrf_model_variables(built->model);
@@ -73,7 +75,7 @@ bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *
     }
     interrupt_catch();
     interrupt_limit(built->workspace, &built->time);
-    done = run_points(built, plan, sweep, &error);
+    done = run_points(built, found, sweep, &error);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     interrupt_release();
     if (!done)

@@ -5,7 +5,7 @@
 #ifndef DCRF_CLI_REPORT_SWEEP_H
 #define DCRF_CLI_REPORT_SWEEP_H
 
-#include "model/model_options.h"
+#include "solution.h"
 
 #define SWEEP_POINTS 7
 
@@ -23,7 +23,7 @@ typedef struct strength_sweep {
 } strength_sweep;
 
 /* Sweep around the strength in force, which is restored afterwards. The caller frees the sweep. */
-bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+bool sweep_run(const built_model *built, const solution *found, strength_sweep *sweep,
                cli_problem *problem);
 void sweep_free(strength_sweep *sweep);
 

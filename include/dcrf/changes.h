@@ -40,13 +40,14 @@ typedef struct dcrf_changes {
     unsigned char reserved[64];
 } dcrf_changes;
 
-/* Compare a labelling with the unary minimum. `before` and `after` receive the number of variables
- * per label; each holds `count` entries, or is NULL. Fewer entries than labels are an error, and
- * nothing is written. If `measured` is NULL, the strength is not checked. */
-DCRF_API dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
-                                     const dcrf_measured_strength *measured, size_t *before,
-                                     size_t *after, size_t count, dcrf_changes *changes,
-                                     dcrf_error *error);
+/* Compare a labelling with the unary minimum, which is found if `unary_labels` is NULL. `before`
+ * and `after` receive the number of variables per label; each holds `count` entries, or is NULL.
+ * Fewer entries than labels are an error, and nothing is written. If `measured` is NULL, the
+ * strength is not checked. */
+DCRF_API dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *unary_labels,
+                                     const uint16_t *labels, const dcrf_measured_strength *measured,
+                                     size_t *before, size_t *after, size_t count,
+                                     dcrf_changes *changes, dcrf_error *error);
 
 /* The same from counts, for labellings that are not in memory. `before` and `after` have one entry
  * per label of the model and count `variables` variables, of which `changed` changed their

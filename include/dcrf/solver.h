@@ -243,7 +243,7 @@ DCRF_API void dcrf_solver_candidate_energy(const dcrf_solver *solver, dcrf_candi
 /* Arrays for results come with the number of elements they hold. Too few: an error, and nothing is
  * written.
  *
- * The best labelling found: one label per variable. */
+ * The best labelling found, at first the unary minimum: one label per variable. */
 DCRF_API dcrf_status dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels, size_t count,
                                         dcrf_error *error);
 

@@ -1,10 +1,10 @@
 /* How a labelling differs from the unary minimum. */
 #include "core/error.h"
 #include "core/owned.h"
+#include "energy/labelling.h"
 #include "energy/sums.h"
 
 #include <dcrf/changes.h>
-#include <dcrf/labelling.h>
 #include <string.h>
 
 const char *dcrf_warning_text(dcrf_warning warning) {
@@ -29,9 +29,9 @@ static int is_normalized(const dcrf_model *model) {
     return 1;
 }
 
-static void judge(const dcrf_model *model, size_t variables, const size_t *before,
-                  const size_t *after, const dcrf_measured_strength *measured,
-                  dcrf_changes *changes) {
+static void compare_counts(const dcrf_model *model, size_t variables, const size_t *before,
+                           const size_t *after, const dcrf_measured_strength *measured,
+                           dcrf_changes *changes) {
     const double share = DCRF_WARNING_SHARE * (double)variables;
     for (size_t i = 0; i < model->labels; i++) {
         changes->labels_before += before[i] > 0;
@@ -51,27 +51,32 @@ static void judge(const dcrf_model *model, size_t variables, const size_t *befor
         changes->warnings |= DCRF_WARNING_TOO_STRONG;
 }
 
-dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
-                            const dcrf_measured_strength *measured, size_t *before, size_t *after,
-                            size_t count, dcrf_changes *changes, dcrf_error *error) {
+dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *unary_labels,
+                            const uint16_t *labels, const dcrf_measured_strength *measured,
+                            size_t *before, size_t *after, size_t count, dcrf_changes *changes,
+                            dcrf_error *error) {
     if (!model || !labels || !changes)
         return dcrf_fail_null(error, "the model, the labelling or the place for its changes");
     if (before || after)
         TRY(dcrf_check_room(before ? before : after, count, model->labels, "the counts", error));
     DCRF_SCOPED size_t *was = dcrf_allocate_zero(model->labels, 2 * sizeof *was);
-    DCRF_SCOPED uint16_t *unary_labels = dcrf_allocate(model->variables, sizeof *unary_labels);
-    if (!was || !unary_labels)
+    DCRF_SCOPED uint16_t *own = unary_labels ? NULL : dcrf_allocate(model->variables, sizeof *own);
+    if (!was || (!unary_labels && !own))
         return dcrf_fail_memory(error, "the changes of a labelling");
     size_t *is = was + model->labels;
     dcrf_changes found = {0};
     TRY(dcrf_labels_check(model, labels, error));
-    dcrf_label_by_unary(model, unary_labels, model->variables, NULL);
+    if (own)
+        dcrf_unary_minimum(model, NULL, own);
+    else
+        TRY(dcrf_labels_check(model, unary_labels, error));
+    unary_labels = own ? own : unary_labels;
     for (size_t a = 0; a < model->variables; a++) {
         found.changed += labels[a] != unary_labels[a];
         was[unary_labels[a]]++;
         is[labels[a]]++;
     }
-    judge(model, model->variables, was, is, measured, &found);
+    compare_counts(model, model->variables, was, is, measured, &found);
     *changes = found;
     if (before)
         memcpy(before, was, model->labels * sizeof *was);
@@ -87,7 +92,7 @@ dcrf_status dcrf_changes_of_counts(const dcrf_model *model, size_t variables, si
     if (!model || !before || !after || !changes)
         return dcrf_fail_null(error, "the model, the counts or the place for the changes");
     dcrf_changes found = {.changed = changed};
-    judge(model, variables, before, after, measured, &found);
+    compare_counts(model, variables, before, after, measured, &found);
     *changes = found;
     return DCRF_OK;
 }

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
+#include "energy/labelling.h"
 #include "lp/lp.h"
 #include "meanfield/anneal.h"
 #include "solver/solver.h"
@@ -35,8 +36,8 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
 static dcrf_status try_unary(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
     uint16_t *labels = solver->best; /* the unary minimum while the solver is new */
     if (isfinite(solver->info.energy.total))
-        dcrf_label_by_unary(solver->problem.model, labels = solver->candidate,
-                            solver->problem.model->variables, NULL);
+        dcrf_unary_minimum(solver->problem.model, dcrf_workspace_pool(solver->problem.workspace),
+                           labels = solver->candidate);
     return dcrf_solver_consider(solver, labels, energy, error);
 }
 

@@ -190,7 +190,7 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
                          model->variables, variables);
     TRY(make_room_for_marginals(arrays, model, error));
     mark_inner(tile, arrays->inner);
-    dcrf_label_by_unary(model, arrays->unary_labels, model->variables, NULL);
+    dcrf_unary_minimum(model, dcrf_workspace_pool(run->workspace), arrays->unary_labels);
     if (!is_stopped(run))
         TRY(solve_window(run, tile, model, error));
     if (!run->tile.is_solved) {

@@ -523,7 +523,7 @@ static dcrf_status measure_strength(dcrf_error *error) {
     if (status >= 0) {
         static const uint16_t labels[WIDTH * HEIGHT];
         dcrf_changes changes;
-        status = dcrf_changes_of(model, labels, &measured, NULL, NULL, 0, &changes, error);
+        status = dcrf_changes_of(model, NULL, labels, &measured, NULL, NULL, 0, &changes, error);
     }
     return status;
 }

@@ -28,6 +28,14 @@ static dcrf_settings new_settings(dcrf_method method) {
     return settings;
 }
 
+/* Those of a new solver. */
+static void check_first_labels(const struct toy *toy, const dcrf_solver *solver) {
+    uint16_t first[MOST_VARIABLES], unary[MOST_VARIABLES];
+    assert_int_equal(dcrf_solver_labels(solver, first, toy->variables, NULL), DCRF_OK);
+    assert_int_equal(dcrf_label_by_unary(toy->model, unary, toy->variables, NULL), DCRF_OK);
+    assert_memory_equal(first, unary, toy->variables * sizeof *first);
+}
+
 /* Run, compare the reported energy with the naive one, and return it. */
 static double run_and_check(const struct toy *toy, dcrf_solver *solver, uint16_t *labels) {
     dcrf_error error = {0};
@@ -55,6 +63,7 @@ static void check_toy(const struct toy *toy, double *excess) {
         dcrf_settings settings = new_settings(methods[k]);
         settings.rounding_draws = 3;
         dcrf_solver *solver = new_solver(toy, &settings);
+        check_first_labels(toy, solver);
         const double energy = run_and_check(toy, solver, labels);
         assert_true(energy >= optimum - 1e-9);
         /* Never worse than a constant labelling or the minimum of the unaries. */

@@ -327,8 +327,8 @@ static void test_changes(void **state) {
             p.unary[a * 4 + i] = i == best ? 0 : 1;
     }
     dcrf_model *model = model_of(&p, true); /* at strength 1 */
-    assert_int_equal(dcrf_changes_of(model, labels, &strong, before, after, 4, &changes, &error),
-                     0);
+    assert_int_equal(
+        dcrf_changes_of(model, NULL, labels, &strong, before, after, 4, &changes, &error), 0);
     assert_int_equal(changes.changed, 0);
     assert_int_equal(changes.warnings, 0);
     assert_int_equal(changes.labels_before, 3);
@@ -339,33 +339,44 @@ static void test_changes(void **state) {
     changes.changed = 77;
     before[0] = after[0] = 99;
     assert_fails(DCRF_ERROR_SIZE, "the counts: the array holds 3 elements, 4 are needed", error,
-                 dcrf_changes_of(model, labels, NULL, before, NULL, 3, &changes, &error));
+                 dcrf_changes_of(model, NULL, labels, NULL, before, NULL, 3, &changes, &error));
     assert_fails(DCRF_ERROR_SIZE, "the counts: the array holds 3 elements, 4 are needed", error,
-                 dcrf_changes_of(model, labels, NULL, NULL, after, 3, &changes, &error));
+                 dcrf_changes_of(model, NULL, labels, NULL, NULL, after, 3, &changes, &error));
     assert_true(changes.changed == 77 && before[0] == 99 && after[0] == 99);
     labels[39] = 1; /* label 2 keeps one pixel */
     labels[0] = 3;  /* no variable preferred it */
-    assert_int_equal(dcrf_changes_of(model, labels, &weak, before, after, 4, &changes, &error), 0);
+    assert_int_equal(
+        dcrf_changes_of(model, NULL, labels, &weak, before, after, 4, &changes, &error), 0);
     assert_int_equal(changes.changed, 2);
     assert_int_equal(changes.labels_after, 4);
     assert_int_equal(changes.labels_vanished, 0);
     assert_int_equal(changes.warnings, DCRF_WARNING_TOO_STRONG);
     labels[0] = 0;
     labels[38] = 1; /* label 2 had exactly 5 % */
-    assert_int_equal(dcrf_changes_of(model, labels, NULL, NULL, NULL, 0, &changes, &error), 0);
+    assert_int_equal(dcrf_changes_of(model, NULL, labels, NULL, NULL, NULL, 0, &changes, &error),
+                     0);
     assert_int_equal(changes.labels_vanished, 1);
     assert_int_equal(changes.warnings, DCRF_WARNING_LABEL_GONE);
     assert_int_equal(changes.largest_label, 0);
     assert_near(changes.largest_share, 0.5, 0);
     for (size_t a = 0; a < 40; a++)
         labels[a] = 1;
-    assert_int_equal(dcrf_changes_of(model, labels, NULL, NULL, NULL, 0, &changes, &error), 0);
+    assert_int_equal(dcrf_changes_of(model, NULL, labels, NULL, NULL, NULL, 0, &changes, &error),
+                     0);
     assert_int_equal(changes.warnings, DCRF_WARNING_CONSTANT | DCRF_WARNING_LABEL_GONE);
+    const uint16_t preferred[40] = {[3] = 2, [9] = 1}; /* given, not found */
+    assert_int_equal(
+        dcrf_changes_of(model, preferred, labels, NULL, before, after, 4, &changes, &error), 0);
+    assert_int_equal(changes.changed, 39);
+    assert_int_equal(changes.warnings, DCRF_WARNING_CONSTANT | DCRF_WARNING_LABEL_GONE);
+    assert_true(before[0] == 38 && before[1] == 1 && before[2] == 1 && after[1] == 40);
     labels[7] = 4;
     assert_fails(DCRF_ERROR_ARGUMENT, "variable 7", error,
-                 dcrf_changes_of(model, labels, NULL, NULL, NULL, 0, &changes, &error));
+                 dcrf_changes_of(model, NULL, labels, NULL, NULL, NULL, 0, &changes, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "variable 7", error,
+                 dcrf_changes_of(model, labels, preferred, NULL, NULL, NULL, 0, &changes, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
-                 dcrf_changes_of(model, NULL, NULL, NULL, NULL, 0, &changes, &error));
+                 dcrf_changes_of(model, NULL, NULL, NULL, NULL, NULL, 0, &changes, &error));
     for (unsigned w = 1; w <= 4; w *= 2)
         assert_non_null(dcrf_warning_text((dcrf_warning)w));
     dcrf_model_free(&model);

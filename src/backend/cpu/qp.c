@@ -247,7 +247,7 @@ dcrf_status dcrf_cpu_qp_start(dcrf_backend_iterate *iterate, const float *y, dou
     if (y) {
         memcpy(iterate->y, y, bytes);
     } else { /* the minimum of the unary energies */
-        dcrf_label_by_unary(model, qp->vertex_of, model->variables, NULL);
+        dcrf_unary_minimum(model, qp->base.pool, qp->vertex_of);
         dcrf_marginals_of_labels(qp->vertex_of, model->variables, model->stride, iterate->y);
     }
     TRY(dcrf_coupling_field(iterate->coupling, iterate->y, qp->field, error));
