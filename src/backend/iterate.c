@@ -2,7 +2,7 @@
 
 #include "backend/make.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 struct wanted {
     struct dcrf_iterate *iterate;
@@ -54,7 +54,28 @@ void dcrf_iterate_clear(struct dcrf_iterate *iterate) {
     *iterate = (struct dcrf_iterate){0};
 }
 
-dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, dcrf_error *error) {
+/* ---- methods -------------------------------------------------------------------------------- */
+
+dcrf_status dcrf_iterate_new(void **state, size_t bytes, const dcrf_plan *plan,
+                             dcrf_workspace *workspace, enum dcrf_backend_use use,
+                             dcrf_error *error) {
+    *state = NULL;
+    DCRF_SCOPED void *made = dcrf_allocate_zero(1, bytes);
+    if (!made)
+        return dcrf_fail_memory(error, "marginals");
+    TRY(dcrf_iterate_init(made, plan, workspace, use, error));
+    *state = DCRF_PASS_ON(made);
+    return DCRF_OK;
+}
+
+void dcrf_iterate_free(void *state) {
+    if (state)
+        dcrf_iterate_clear(state);
+    dcrf_release(state);
+}
+
+dcrf_status dcrf_iterate_fetch(void *state, dcrf_error *error) {
+    struct dcrf_iterate *iterate = state;
     if (!iterate->copy || !iterate->is_copy_old)
         return DCRF_OK;
     const dcrf_status status = iterate->methods->read(iterate->iterate, iterate->copy, error);
@@ -62,11 +83,12 @@ dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, dcrf_error *error) 
     return status;
 }
 
-const float *dcrf_iterate_view(const struct dcrf_iterate *iterate) {
+const float *dcrf_iterate_view(const void *state) {
+    const struct dcrf_iterate *iterate = state;
     return iterate->copy ? iterate->copy : iterate->methods->view(iterate->iterate);
 }
 
-dcrf_status dcrf_iterate_labels(const struct dcrf_iterate *iterate, uint16_t *labels,
-                                dcrf_error *error) {
+dcrf_status dcrf_iterate_labels(void *state, uint16_t *labels, dcrf_error *error) {
+    const struct dcrf_iterate *iterate = state;
     return iterate->methods->labels(iterate->iterate, labels, error);
 }

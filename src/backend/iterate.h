@@ -20,12 +20,20 @@ dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *pla
                               dcrf_error *error);
 void dcrf_iterate_clear(struct dcrf_iterate *iterate);
 
+/* ---- methods -------------------------------------------------------------------------------- */
+
+/* What a method does with its state (method/method.h), if the state begins with a struct
+ * dcrf_iterate. `new` fills the rest of its `bytes` with zeros. */
+dcrf_status dcrf_iterate_new(void **state, size_t bytes, const dcrf_plan *plan,
+                             dcrf_workspace *workspace, enum dcrf_backend_use use,
+                             dcrf_error *error);
+void dcrf_iterate_free(void *state);
+
 /* Bring the copy up to date; and view the marginals as of the last fetch. */
-dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, dcrf_error *error);
-const float *dcrf_iterate_view(const struct dcrf_iterate *iterate);
+dcrf_status dcrf_iterate_fetch(void *state, dcrf_error *error);
+const float *dcrf_iterate_view(const void *state);
 
 /* The labels with the largest marginals. */
-dcrf_status dcrf_iterate_labels(const struct dcrf_iterate *iterate, uint16_t *labels,
-                                dcrf_error *error);
+dcrf_status dcrf_iterate_labels(void *state, uint16_t *labels, dcrf_error *error);
 
 #endif

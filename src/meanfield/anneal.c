@@ -11,7 +11,7 @@
 
 #include "backend/iterate.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 
 #include <math.h>
 
@@ -41,22 +41,20 @@ static double mean_compatibility(const struct dcrf_coupling *coupling,
 static dcrf_status find_mean_row_sum(const struct dcrf_coupling *coupling, double *mean,
                                      dcrf_error *error) {
     const size_t n = coupling->plan->model->variables;
-    float *ones = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *ones);
-    dcrf_status status = DCRF_OK;
+    DCRF_SCOPED float *ones = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *ones);
     if (!ones)
         return dcrf_fail_memory(error, "annealed mean field");
     float *sums = ones + n * DCRF_LANES;
     for (size_t a = 0; a < n; a++)
         ones[a * DCRF_LANES] = 1;
     *mean = 0;
-    for (size_t g = 0; g < coupling->group_count && status == DCRF_OK; g++) {
+    for (size_t g = 0; g < coupling->group_count; g++) {
         const double factor = mean_compatibility(coupling, &coupling->groups[g]) / (double)n;
-        status = dcrf_coupling_sum(coupling, g, ones, sums, 1, DCRF_LANES, error);
-        for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        TRY(dcrf_coupling_sum(coupling, g, ones, sums, 1, DCRF_LANES, error));
+        for (size_t a = 0; a < n; a++)
             *mean += fabs((double)sums[a * DCRF_LANES]) * factor;
     }
-    dcrf_release(ones);
-    return status;
+    return DCRF_OK;
 }
 
 /* 1 / T of an update. */
@@ -77,17 +75,11 @@ static dcrf_status cool(const struct dcrf_iterate *q, struct dcrf_stop *stop, do
 }
 
 dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dcrf_error *error) {
-    struct dcrf_iterate q;
+    DCRF_AT_END(dcrf_iterate_clear) struct dcrf_iterate q = {0};
     double hottest = 0;
-    dcrf_status status =
-        dcrf_iterate_init(&q, problem->plan, problem->workspace, DCRF_BACKEND_FOR_ANNEALING, error);
-    if (status < 0)
-        return status;
-    status = find_mean_row_sum(q.coupling, &hottest, error);
-    if (status == DCRF_OK)
-        status = cool(&q, problem->stop, fmax(hottest, COLDEST), error);
-    if (status == DCRF_OK)
-        status = dcrf_iterate_labels(&q, labels, error);
-    dcrf_iterate_clear(&q);
-    return status;
+    TRY(dcrf_iterate_init(&q, problem->plan, problem->workspace, DCRF_BACKEND_FOR_ANNEALING,
+                          error));
+    TRY(find_mean_row_sum(q.coupling, &hottest, error));
+    TRY(cool(&q, problem->stop, fmax(hottest, COLDEST), error));
+    return dcrf_iterate_labels(&q, labels, error);
 }

@@ -24,7 +24,6 @@
  * here. */
 #include "backend/iterate.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "method/method.h"
 
 #include <math.h>
@@ -33,35 +32,18 @@
 #define FREE_ENERGY_TOLERANCE 1e-6 /* relative: rounding can raise F by this much */
 
 struct mean_field {
+    struct dcrf_iterate marginals; /* first: see backend/iterate.h */
     const struct dcrf_problem *problem;
-    struct dcrf_iterate marginals;
     double damping;
     double entropy;     /* of q */
     double free_energy; /* of the previous q */
 };
 
-static void mean_field_free(void *state) {
-    struct mean_field *mf = state;
-    if (!mf)
-        return;
-    dcrf_iterate_clear(&mf->marginals);
-    dcrf_release(mf);
-}
-
 static dcrf_status mean_field_init(void **state, const struct dcrf_problem *problem,
                                    dcrf_error *error) {
-    *state = NULL;
-    struct mean_field *mf = dcrf_allocate_zero(1, sizeof *mf);
-    if (!mf)
-        return dcrf_fail_memory(error, "mean field");
-    mf->problem = problem;
-    const dcrf_status status = dcrf_iterate_init(&mf->marginals, problem->plan, problem->workspace,
-                                                 DCRF_BACKEND_FOR_MEAN_FIELD, error);
-    if (status < 0) {
-        mean_field_free(mf);
-        return status;
-    }
-    *state = mf;
+    TRY(dcrf_iterate_new(state, sizeof(struct mean_field), problem->plan, problem->workspace,
+                         DCRF_BACKEND_FOR_MEAN_FIELD, error));
+    ((struct mean_field *)*state)->problem = problem;
     return DCRF_OK;
 }
 
@@ -99,25 +81,13 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
     return DCRF_OK;
 }
 
-static dcrf_status mean_field_fetch(void *state, dcrf_error *error) {
-    return dcrf_iterate_fetch(&((struct mean_field *)state)->marginals, error);
-}
-
-static dcrf_status mean_field_labels(void *state, uint16_t *labels, dcrf_error *error) {
-    return dcrf_iterate_labels(&((struct mean_field *)state)->marginals, labels, error);
-}
-
-static const float *mean_field_marginals(const void *state) {
-    return dcrf_iterate_view(&((const struct mean_field *)state)->marginals);
-}
-
 const struct dcrf_method_interface dcrf_mean_field = {
     .name = "mean field",
     .init = mean_field_init,
     .start = mean_field_start,
     .step = mean_field_step,
-    .fetch = mean_field_fetch,
-    .labels = mean_field_labels,
-    .marginals = mean_field_marginals,
-    .free = mean_field_free,
+    .fetch = dcrf_iterate_fetch,
+    .labels = dcrf_iterate_labels,
+    .marginals = dcrf_iterate_view,
+    .free = dcrf_iterate_free,
 };

@@ -24,39 +24,20 @@
  * A backend (backend/backend.h) takes the steps and computes f, L and Q. */
 #include "backend/iterate.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "method/method.h"
 
 #include <float.h>
 #include <math.h>
 
 struct qp {
-    struct dcrf_iterate marginals;
-    double linear;    /* L at y */
-    double objective; /* f at y, without the constant */
+    struct dcrf_iterate marginals; /* first: see backend/iterate.h */
+    double linear;                 /* L at y */
+    double objective;              /* f at y, without the constant */
 };
 
-static void qp_free(void *state) {
-    struct qp *qp = state;
-    if (!qp)
-        return;
-    dcrf_iterate_clear(&qp->marginals);
-    dcrf_release(qp);
-}
-
 static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcrf_error *error) {
-    *state = NULL;
-    struct qp *qp = dcrf_allocate_zero(1, sizeof *qp);
-    if (!qp)
-        return dcrf_fail_memory(error, "the QP relaxation");
-    const dcrf_status status = dcrf_iterate_init(&qp->marginals, problem->plan, problem->workspace,
-                                                 DCRF_BACKEND_FOR_QP, error);
-    if (status < 0) {
-        qp_free(qp);
-        return status;
-    }
-    *state = qp;
-    return DCRF_OK;
+    return dcrf_iterate_new(state, sizeof(struct qp), problem->plan, problem->workspace,
+                            DCRF_BACKEND_FOR_QP, error);
 }
 
 /* Store f and L of the point that the backend has moved to. */
@@ -91,25 +72,13 @@ static dcrf_status qp_step(void *state, struct dcrf_step_report *report, dcrf_er
     return DCRF_OK;
 }
 
-static dcrf_status qp_fetch(void *state, dcrf_error *error) {
-    return dcrf_iterate_fetch(&((struct qp *)state)->marginals, error);
-}
-
-static dcrf_status qp_labels(void *state, uint16_t *labels, dcrf_error *error) {
-    return dcrf_iterate_labels(&((struct qp *)state)->marginals, labels, error);
-}
-
-static const float *qp_marginals(const void *state) {
-    return dcrf_iterate_view(&((const struct qp *)state)->marginals);
-}
-
 const struct dcrf_method_interface dcrf_qp = {
     .name = "the QP relaxation",
     .init = qp_init,
     .start = qp_start,
     .step = qp_step,
-    .fetch = qp_fetch,
-    .labels = qp_labels,
-    .marginals = qp_marginals,
-    .free = qp_free,
+    .fetch = dcrf_iterate_fetch,
+    .labels = dcrf_iterate_labels,
+    .marginals = dcrf_iterate_view,
+    .free = dcrf_iterate_free,
 };
