@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Increment with every change to this file or to filter/operator.h. */
-#define DCRF_BACKEND_VERSION 23u
+#define DCRF_BACKEND_VERSION 24u
 
 /* The most labels whose marginals a device can hold so far. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -103,8 +103,8 @@ struct dcrf_backend_pictures {
     size_t kernel_count;
     dcrf_operator *const *operators; /* of the same backend, each for all pictures */
     const double *weights;
-    const dcrf_view *marginals;  /* floats, one channel per label; NULL: not wanted */
-    const dcrf_view *labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; NULL: not wanted */
+    const dcrf_output *marginals;  /* floats, one channel per label; NULL: not wanted */
+    const dcrf_output *labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32; NULL: not wanted */
 };
 
 /* Marginals, and their model. */

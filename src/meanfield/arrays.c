@@ -5,7 +5,7 @@
 #include "backend/device.h"
 #include "backend/views.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "model/view.h"
 
 #include <dcrf/mean_field.h>
@@ -37,11 +37,8 @@ static dcrf_status check_arrays(const dcrf_arrays *arrays, size_t *variables, dc
     const size_t labels = arrays->unary.channels;
     const dcrf_type type = arrays->labels.type;
     TRY(dcrf_check_reserved(arrays->reserved, sizeof arrays->reserved, "the arrays", error));
-    dcrf_status status = dcrf_grid_check(&arrays->grid, variables, error);
-    if (status == DCRF_OK)
-        status = dcrf_view_check(&arrays->unary, "the unary", error);
-    if (status < 0)
-        return status;
+    TRY(dcrf_grid_check(&arrays->grid, variables, error));
+    TRY(dcrf_view_check(&arrays->unary, "the unary", error));
     if (labels > DCRF_MAX_LABELS)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a model has 1 to %d labels, not %zu",
                          DCRF_MAX_LABELS, labels);
@@ -53,9 +50,8 @@ static dcrf_status check_arrays(const dcrf_arrays *arrays, size_t *variables, dc
                          arrays->kernel_count, DCRF_ARRAYS_KERNELS);
     if (!arrays->marginals.data && !arrays->labels.data)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "neither marginals nor labels are wanted");
-    if ((status = check_result(&arrays->marginals, labels, arrays->marginals.type == DCRF_F32,
-                               "the array for marginals", "floats", error)) < 0)
-        return status;
+    TRY(check_result(&arrays->marginals, labels, arrays->marginals.type == DCRF_F32,
+                     "the array for marginals", "floats", error));
     return check_result(&arrays->labels, 1,
                         type == DCRF_I32 || type == DCRF_U16 || (type == DCRF_U8 && labels <= 256),
                         "the array for labels",
@@ -69,52 +65,53 @@ static void image_name(size_t kernel, char name[NAME_BYTES]) {
 }
 
 static dcrf_status check_kernels(const dcrf_arrays *arrays, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
     struct dcrf_features features;
     char name[NAME_BYTES];
-    for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++) {
+    for (size_t m = 0; m < arrays->kernel_count; m++) {
         image_name(m, name);
-        status = dcrf_features_describe(&features, &arrays->grid, &arrays->kernels[m], error);
-        if (status == DCRF_OK && features.given)
-            status = dcrf_view_check(features.given, name, error);
+        TRY(dcrf_features_describe(&features, &arrays->grid, &arrays->kernels[m], error));
+        if (features.given)
+            TRY(dcrf_view_check(features.given, name, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
-    const dcrf_status status = check_arrays(arrays, variables, error);
-    return status < 0 ? status : check_kernels(arrays, error);
+    TRY(check_arrays(arrays, variables, error));
+    return check_kernels(arrays, error);
 }
 
 /* ---- one batch ------------------------------------------------------------------------------ */
 
-/* Checked problems that differ only in their arrays, and their views: one of each per problem. */
+/* Checked problems that differ only in their arrays, and these: one of each per problem. */
 struct batch {
     dcrf_workspace *workspace;
     const dcrf_arrays *arrays;
     size_t count;
-    dcrf_view *unary, *marginals, *labels, *images;
+    dcrf_view *unary, *images;
+    dcrf_output *marginals, *labels;
 };
 
+static dcrf_status check_output(const struct batch *batch, const dcrf_output *output,
+                                const char *what, dcrf_error *error) {
+    const dcrf_view view = dcrf_output_view(output);
+    return output->data
+               ? dcrf_views_check(batch->workspace, &view, &batch->arrays->grid, what, error)
+               : DCRF_OK;
+}
+
 static dcrf_status gather(const struct batch *batch, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    for (size_t p = 0; p < batch->count && status == DCRF_OK; p++) {
+    for (size_t p = 0; p < batch->count; p++) {
         const dcrf_arrays *arrays = &batch->arrays[p];
         batch->unary[p] = arrays->unary;
-        batch->marginals[p] = dcrf_output_view(&arrays->marginals);
-        batch->labels[p] = dcrf_output_view(&arrays->labels);
-        status =
-            dcrf_views_check(batch->workspace, &batch->unary[p], &arrays->grid, "the unary", error);
-        if (status == DCRF_OK && arrays->marginals.data)
-            status = dcrf_views_check(batch->workspace, &batch->marginals[p], &arrays->grid,
-                                      "the array for marginals", error);
-        if (status == DCRF_OK && arrays->labels.data)
-            status = dcrf_views_check(batch->workspace, &batch->labels[p], &arrays->grid,
-                                      "the array for labels", error);
-        if (status == DCRF_OK)
-            status = dcrf_views_wait(batch->workspace, arrays->stream, error);
+        batch->marginals[p] = arrays->marginals;
+        batch->labels[p] = arrays->labels;
+        TRY(dcrf_views_check(batch->workspace, &arrays->unary, &arrays->grid, "the unary", error));
+        TRY(check_output(batch, &arrays->marginals, "the array for marginals", error));
+        TRY(check_output(batch, &arrays->labels, "the array for labels", error));
+        TRY(dcrf_views_wait(batch->workspace, arrays->stream, error));
     }
-    return status;
+    return DCRF_OK;
 }
 
 /* The operator of kernel m over the pictures of all problems. */
@@ -124,27 +121,22 @@ static dcrf_status build_operator(const struct batch *batch, size_t m, dcrf_oper
     const dcrf_operator_kind kind = batch->arrays->operator_kind;
     const dcrf_kernel *kernel = &batch->arrays->kernels[m];
     char name[NAME_BYTES];
-    void *copy = NULL;
+    DCRF_SCOPED void *copy = NULL;
     struct dcrf_features features;
-    dcrf_status status = dcrf_features_describe(&features, grid, kernel, error);
+    TRY(dcrf_features_describe(&features, grid, kernel, error));
     image_name(m, name);
-    for (size_t p = 0; status == DCRF_OK && features.given && p < batch->count; p++) {
+    for (size_t p = 0; features.given && p < batch->count; p++) {
         batch->images[p] = batch->arrays[p].kernels[m].channels;
-        status = dcrf_views_check(batch->workspace, &batch->images[p], grid, name, error);
+        TRY(dcrf_views_check(batch->workspace, &batch->images[p], grid, name, error));
     }
     /* The host helps to plan exact operators; there is only one picture. */
-    if (status == DCRF_OK && features.given && kind == DCRF_OPERATOR_EXACT)
-        status = dcrf_views_fetch_image(batch->workspace, grid, batch->images, &copy, error);
-    if (status == DCRF_OK) {
-        features.pictures = batch->count;
-        features.variables *= batch->count;
-        if (features.given)
-            features.given = batch->images;
-        status = dcrf_operator_build(op, &features, kernel->normalization, kind, batch->workspace,
-                                     error);
-    }
-    dcrf_release(copy);
-    return status;
+    if (features.given && kind == DCRF_OPERATOR_EXACT)
+        TRY(dcrf_views_fetch_image(batch->workspace, grid, batch->images, &copy, error));
+    features.pictures = batch->count;
+    features.variables *= batch->count;
+    if (features.given)
+        features.given = batch->images;
+    return dcrf_operator_build(op, &features, kernel->normalization, kind, batch->workspace, error);
 }
 
 /* Mean field; *wrong: see dcrf_backend_iterate_methods. */
@@ -216,16 +208,14 @@ static dcrf_status run_gathered(const struct batch *batch, dcrf_error *error) {
 
 static dcrf_status run_batch(dcrf_workspace *workspace, const dcrf_arrays *arrays, size_t count,
                              dcrf_error *error) {
-    dcrf_view *views = dcrf_allocate(count, 4 * sizeof *views);
-    if (!views)
+    DCRF_SCOPED dcrf_view *views = dcrf_allocate(count, 2 * sizeof *views);
+    DCRF_SCOPED dcrf_output *outputs = dcrf_allocate(count, 2 * sizeof *outputs);
+    if (!views || !outputs)
         return dcrf_fail_memory(error, "the arrays of a batch");
-    const struct batch batch = {workspace,         arrays,           count, views, views + count,
-                                views + 2 * count, views + 3 * count};
-    dcrf_status status = gather(&batch, error);
-    if (status == DCRF_OK)
-        status = run_gathered(&batch, error);
-    dcrf_release(views);
-    return status;
+    const struct batch batch = {workspace,     arrays,  count,          views,
+                                views + count, outputs, outputs + count};
+    TRY(gather(&batch, error));
+    return run_gathered(&batch, error);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -308,8 +298,8 @@ dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays 
         return dcrf_fail_null(error, "the workspace or the arrays");
     DCRF_ENTER(workspace, error);
     size_t variables;
-    const dcrf_status status = check_all(arrays, &variables, error);
-    return status < 0 ? status : run_batch(workspace, arrays, 1, error);
+    TRY(check_all(arrays, &variables, error));
+    return run_batch(workspace, arrays, 1, error);
 }
 
 dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_arrays *arrays,

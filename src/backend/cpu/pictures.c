@@ -102,7 +102,7 @@ dcrf_status dcrf_cpu_make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_d
 /* Results to be written into the arrays of one picture. */
 struct results {
     const dcrf_grid *grid;
-    const dcrf_view *out;
+    const dcrf_output *out;
     const float *q; /* of the picture's variables, for its marginals */
     size_t stride;
     const uint16_t *labels; /* for its labels */
@@ -111,7 +111,7 @@ struct results {
 static char *element(const struct results *results, size_t variable) {
     size_t position[DCRF_MAX_AXES];
     dcrf_grid_position(results->grid, variable, position);
-    char *at = (char *)(uintptr_t)results->out->data;
+    char *at = results->out->data;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         at += (ptrdiff_t)position[axis] * results->out->stride[axis];
     return at;

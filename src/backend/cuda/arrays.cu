@@ -19,7 +19,10 @@ dcrf_status array_find(const void *data, size_t *index, dcrf_error *error) {
 
 /* ---- views ---------------------------------------------------------------------------------- */
 
-size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest) {
+/* The number of bytes from the lowest element of a view over a grid to the end of the highest, and
+ * the offset of the lowest from view->data. */
+template <class VIEW>
+static size_t view_span(const VIEW *view, const dcrf_grid *grid, ptrdiff_t *lowest) {
     ptrdiff_t low = 0, high = 0;
     for (size_t axis = 0; axis <= DCRF_MAX_AXES; axis++) {
         const bool is_channel = axis == DCRF_MAX_AXES;
@@ -38,10 +41,22 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
 /* Copies are contiguous, each aligned for any element type. */
 #define ALIGNED 256
 
-dcrf_status views_upload(struct views_on_device *uploaded, const dcrf_view *views, size_t pictures,
-                         const dcrf_grid *grid, bool are_read, const char *what,
-                         dcrf_error *error) {
-    std::vector<dcrf_view> placed(views, views + pictures);
+static dcrf_status begin_copy(struct views_on_device<dcrf_view> *uploaded, char *copy,
+                              const char *array, size_t bytes, dcrf_error *error) {
+    return device_upload(uploaded->device, copy, array, bytes, error);
+}
+
+static dcrf_status begin_copy(struct views_on_device<dcrf_output> *uploaded, char *copy,
+                              char *array, size_t bytes, dcrf_error *error) {
+    (void)error;
+    uploaded->results.push_back({array, copy, bytes});
+    return DCRF_OK;
+}
+
+template <class VIEW>
+dcrf_status views_upload(struct views_on_device<VIEW> *uploaded, const VIEW *views, size_t pictures,
+                         const dcrf_grid *grid, const char *what, dcrf_error *error) {
+    std::vector<VIEW> placed(views, views + pictures);
     std::vector<size_t> offsets(pictures, SIZE_MAX); /* of copies */
     size_t bytes = 0;
     for (size_t p = 0; p < pictures; p++) {
@@ -60,14 +75,17 @@ dcrf_status views_upload(struct views_on_device *uploaded, const dcrf_view *view
         if (offsets[p] == SIZE_MAX)
             continue;
         const size_t span = view_span(&views[p], grid, &lowest);
-        char *array = (char *)views[p].data + lowest, *copy = uploaded->copies + offsets[p];
+        char *copy = uploaded->copies + offsets[p];
         placed[p].data = copy - lowest;
-        uploaded->arrays.push_back({array, copy, span});
-        if (are_read)
-            TRY(device_upload(uploaded->device, copy, array, span, error));
+        TRY(begin_copy(uploaded, copy, view_bytes(views[p]) + lowest, span, error));
     }
     return uploaded->views.copy(placed.data(), pictures, what, error);
 }
+
+template dcrf_status views_upload(struct views_on_device<dcrf_view> *, const dcrf_view *, size_t,
+                                  const dcrf_grid *, const char *, dcrf_error *);
+template dcrf_status views_upload(struct views_on_device<dcrf_output> *, const dcrf_output *,
+                                  size_t, const dcrf_grid *, const char *, dcrf_error *);
 
 /* ---- memory for results --------------------------------------------------------------------- */
 

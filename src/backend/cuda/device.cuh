@@ -322,37 +322,42 @@ dcrf_status labels_download(dcrf_backend_device *device, const float *marginals,
 /* Which device this memory belongs to; SIZE_MAX: the host. */
 dcrf_status array_find(const void *data, size_t *index, dcrf_error *error);
 
-/* The number of bytes from the lowest element of a view over a grid to the end of the highest, and
- * the offset of the lowest from view->data. */
-size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest);
-
-/* Per-picture views for kernels: of the caller's arrays where they are on the device, else of
- * device copies. */
-struct views_on_device {
+/* Per-picture arrays for kernels: the caller's where they are on the device, else device copies.
+ * VIEW: dcrf_view, for arrays to read, or dcrf_output. */
+template <class VIEW> struct views_on_device {
     dcrf_backend_device *device;
-    scratch<dcrf_view> views; /* on the device, one per picture */
+    scratch<VIEW> views; /* on the device, one per picture */
     scratch<char> copies;
-    std::vector<struct download> arrays; /* host arrays and their copies */
+    std::vector<struct download> results; /* copies of outputs, and the host arrays they are for */
     explicit views_on_device(dcrf_backend_device *owner)
         : device(owner), views(owner), copies(owner) {
     }
 };
-/* Copies the contents of host arrays only if are_read. */
-dcrf_status views_upload(struct views_on_device *there, const dcrf_view *views, size_t pictures,
-                         const dcrf_grid *grid, bool are_read, const char *what, dcrf_error *error);
+
+/* Uploads the contents of host arrays to read; the caller downloads results. */
+template <class VIEW>
+dcrf_status views_upload(struct views_on_device<VIEW> *uploaded, const VIEW *views, size_t pictures,
+                         const dcrf_grid *grid, const char *what, dcrf_error *error);
+
+static DCRF_BACKEND_HOST_AND_DEVICE inline const char *view_bytes(const dcrf_view &view) {
+    return static_cast<const char *>(view.data);
+}
+static DCRF_BACKEND_HOST_AND_DEVICE inline char *view_bytes(const dcrf_output &output) {
+    return static_cast<char *>(output.data);
+}
 
 #ifdef __CUDACC__
 /* The address of a variable's first channel; variables are numbered picture after picture. */
-static __device__ inline const char *view_row(const dcrf_view *views, size_t picture_variables,
-                                              const dcrf_grid &grid, size_t variable,
-                                              dcrf_view &view) {
+template <class VIEW>
+static __device__ inline auto view_row(const VIEW *views, size_t picture_variables,
+                                       const dcrf_grid &grid, size_t variable, VIEW &view) {
     uint32_t rest = (uint32_t)variable % (uint32_t)picture_variables;
     view = views[(uint32_t)variable / (uint32_t)picture_variables];
     const uint32_t x = rest % (uint32_t)grid.size[0];
     rest /= (uint32_t)grid.size[0];
     const uint32_t y = rest % (uint32_t)grid.size[1], z = rest / (uint32_t)grid.size[1];
-    return static_cast<const char *>(view.data) + (ptrdiff_t)x * view.stride[0] +
-           (ptrdiff_t)y * view.stride[1] + (ptrdiff_t)z * view.stride[2];
+    return view_bytes(view) + (ptrdiff_t)x * view.stride[0] + (ptrdiff_t)y * view.stride[1] +
+           (ptrdiff_t)z * view.stride[2];
 }
 
 static __device__ inline double view_element(const char *at, dcrf_type type) {

@@ -195,7 +195,7 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
         view.stride[axis] = step;
         step *= (ptrdiff_t)features->grid.size[axis];
     }
-    struct views_on_device uploaded(device);
+    struct views_on_device<dcrf_view> uploaded(device);
     scratch<float> made(device);
     scratch<unsigned> has_wrong(device);
     *rows = nullptr;
@@ -204,7 +204,7 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
         TRY(device_clear(device, made + floats, zeros, what, error));
     if (features->channels > 0)
         TRY(views_upload(&uploaded, features->given ? features->given : &view, features->pictures,
-                         &features->grid, true, what, error));
+                         &features->grid, what, error));
     layout.views = uploaded.views;
     if (features->given)
         TRY(has_wrong.zeros(1, what, error));

@@ -69,9 +69,9 @@ static dcrf_status read_unary(dcrf_backend_device *device,
                               const struct dcrf_backend_pictures *given, float *rows,
                               unsigned long long *wrong, dcrf_error *error) {
     numbers n = {};
-    struct views_on_device there(device);
-    TRY(views_upload(&there, given->unary, given->count, given->grid, true, "the unary", error));
-    n.views = there.views;
+    struct views_on_device<dcrf_view> uploaded(device);
+    TRY(views_upload(&uploaded, given->unary, given->count, given->grid, "the unary", error));
+    n.views = uploaded.views;
     n.grid = *given->grid;
     n.variables = given->count * given->variables;
     n.picture_variables = given->variables;
@@ -105,13 +105,13 @@ static dcrf_status find_diagonal(struct device_operator *op, float *out, dcrf_er
     if (op->diagonal_on_device)
         return op->diagonal_on_device(op, out, error);
     const size_t n = op->base.variables;
-    float *here = static_cast<float *>(malloc(n * sizeof *here));
-    if (!here)
+    float *diagonal = static_cast<float *>(malloc(n * sizeof *diagonal));
+    if (!diagonal)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for the diagonal of a kernel");
-    dcrf_status status = op->base.methods->diagonal(&op->base, nullptr, here, error);
+    dcrf_status status = op->base.methods->diagonal(&op->base, nullptr, diagonal, error);
     if (status == DCRF_OK)
-        status = device_upload(op->device, out, here, n * sizeof *here, error);
-    free(here);
+        status = device_upload(op->device, out, diagonal, n * sizeof *diagonal, error);
+    free(diagonal);
     return status;
 }
 
@@ -140,7 +140,7 @@ struct results {
     const float *rows;
     uint32_t labels, stride;
     size_t variables, picture_variables;
-    const dcrf_view *views;
+    const dcrf_output *outputs; /* one per picture */
     dcrf_grid grid;
     const unsigned long long *wrong; /* if any number is invalid, nothing is written */
 };
@@ -149,10 +149,10 @@ static __global__ void write_marginals(struct results r) {
     const size_t a = this_thread();
     if (a >= r.variables || *r.wrong != NOTHING)
         return;
-    dcrf_view view;
-    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
+    dcrf_output out;
+    char *to = view_row(r.outputs, r.picture_variables, r.grid, a, out);
     for (uint32_t i = 0; i < r.labels; i++)
-        *reinterpret_cast<float *>(to + (ptrdiff_t)i * view.channel_stride) =
+        *reinterpret_cast<float *>(to + (ptrdiff_t)i * out.channel_stride) =
             r.rows[a * r.stride + i];
 }
 
@@ -165,11 +165,11 @@ static __global__ void write_labels(struct results r) {
     for (uint32_t i = 1; i < r.labels; i++)
         if (row[i] > row[best])
             best = i;
-    dcrf_view view;
-    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
-    if (view.type == DCRF_U8)
+    dcrf_output out;
+    char *to = view_row(r.outputs, r.picture_variables, r.grid, a, out);
+    if (out.type == DCRF_U8)
         *reinterpret_cast<uint8_t *>(to) = (uint8_t)best;
-    else if (view.type == DCRF_I32)
+    else if (out.type == DCRF_I32)
         *reinterpret_cast<int32_t *>(to) = (int32_t)best;
     else
         *reinterpret_cast<uint16_t *>(to) = (uint16_t)best;
@@ -179,17 +179,17 @@ static __global__ void write_labels(struct results r) {
 static dcrf_status write_result(dcrf_backend_device *device,
                                 const struct dcrf_backend_pictures *given, int which,
                                 const float *q, const unsigned long long *wrong,
-                                struct views_on_device *there, dcrf_error *error) {
-    const dcrf_view *wanted = which == 1 ? given->labels_out : given->marginals;
+                                struct views_on_device<dcrf_output> *uploaded, dcrf_error *error) {
+    const dcrf_output *wanted = which == 1 ? given->labels_out : given->marginals;
     if (!wanted)
         return DCRF_OK;
-    TRY(views_upload(there, wanted, given->count, given->grid, false, WHAT, error));
+    TRY(views_upload(uploaded, wanted, given->count, given->grid, WHAT, error));
     const struct results r = {q,
                               (uint32_t)given->labels,
                               (uint32_t)given->stride,
                               given->count * given->variables,
                               given->variables,
-                              there->views,
+                              uploaded->views,
                               *given->grid,
                               wrong};
     const unsigned blocks = blocks_for(r.variables);
@@ -249,15 +249,17 @@ dcrf_status make_of_pictures(dcrf_backend_iterate **out, dcrf_backend_device *de
 dcrf_status write_pictures(dcrf_backend_iterate *it, size_t *wrong, dcrf_error *error) {
     dcrf_backend_device *device = it->device;
     unsigned long long found = 0;
-    struct views_on_device there[] = {views_on_device(device), views_on_device(device)};
+    struct views_on_device<dcrf_output> uploaded[] = {
+        views_on_device<dcrf_output>(device), views_on_device<dcrf_output>(device)
+    };
     *wrong = SIZE_MAX;
     TRY(device_enter(device, error));
     for (int i = 0; i < 2; i++)
-        TRY(write_result(device, it->pictures, i, it->y, it->wrong, &there[i], error));
+        TRY(write_result(device, it->pictures, i, it->y, it->wrong, &uploaded[i], error));
     TRY(device_download(device, &found, it->wrong, sizeof found, error));
     *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
-    for (const struct views_on_device &results : there)
-        if (found == NOTHING && !results.arrays.empty())
-            TRY(device_download_each(device, results.arrays.data(), results.arrays.size(), error));
+    for (const struct views_on_device<dcrf_output> &of : uploaded)
+        if (found == NOTHING && !of.results.empty())
+            TRY(device_download_each(device, of.results.data(), of.results.size(), error));
     return DCRF_OK;
 }
