@@ -6,6 +6,7 @@
 #include "model/compatibility.h"
 #include "model/superpixels.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,9 @@ _Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "fast|exact"
 static bool bad_kernel(const cli_option *option, const char *text, cli_problem *problem) {
     char subject[32];
     snprintf(subject, sizeof subject, "--%s", option->name);
-    return bad_input(problem, subject, "'%s' is not %s with sigmas above zero, nor none", text,
-                     option->form);
+    return bad_input(problem, subject,
+                     "'%s' is not %s with sigmas above zero and a weight from 0 to %.2g, nor none",
+                     text, option->form, (double)FLT_MAX);
 }
 
 /* `sigma_count` positive sigmas, optionally followed by a weight. */
@@ -38,6 +40,9 @@ static bool parse_kernel(const char *text, size_t sigma_count, double sigmas[2],
         if (!(sigmas[i] > 0))
             return false;
     }
+    if (setting->weighted &&
+        !(numbers[sigma_count] >= 0 && numbers[sigma_count] <= (double)FLT_MAX))
+        return false;
     setting->on = true;
     setting->sigma_px = sigmas[0];
     setting->weight = setting->weighted ? numbers[sigma_count] : 1;
@@ -278,9 +283,10 @@ bool model_set_cliques(const model_options *options, const cli_image *image, con
     const dcrf_view colours = image_view(image);
     const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
     const double gamma = isnan(options->gamma) ? dcrf_default_gamma(model) : options->gamma;
+    const char *subject = gamma <= (double)FLT_MAX ? options->cliques_source : "--gamma";
     return (dcrf_model_set_clique_map(model, &map, 0, &error) >= 0 &&
             dcrf_model_set_clique_costs(model, &colours, gamma, options->eta, &error) >= 0) ||
-           library_problem(problem, options->cliques_source, &error);
+           library_problem(problem, subject, &error);
 }
 
 static bool add_cliques(const model_options *options, const char *image_file, built_model *built,

@@ -6,7 +6,8 @@
  *
  *   k(a, b) = exp(-|f_a - f_b|^2 / 2), with the features f already divided by their sigmas, or its
  *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b). A value below 2^-126,
- *   the smallest normal float, may count as anything from 0 to 2^-126.
+ *   the smallest normal float, may count as anything from 0 to 2^-126. Weights and costs are from 0
+ *   to FLT_MAX, so that no sum in double overflows.
  *
  * A model checks and copies everything it is given, so the caller's arrays can be freed at once. A
  * call that fails leaves the model unchanged.

@@ -9,7 +9,9 @@
 #include "model/model.h"
 #include "model/view.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +50,19 @@ static void replace_cliques(dcrf_model *model, const struct dcrf_cliques *clique
     model->revision++;
 }
 
+static bool is_cost(double cost) {
+    return cost >= 0 && cost <= (double)FLT_MAX; /* false for NaN */
+}
+
+static dcrf_status fail_cost(double cost, const char *what, dcrf_error *error) {
+    if (!isfinite(cost))
+        return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "%s is %g", what, cost);
+    if (cost < 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is %g; it must not be negative", what,
+                         cost);
+    return dcrf_fail(error, DCRF_ERROR_SIZE, "%s is %g: too large for a float", what, cost);
+}
+
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 static dcrf_status check_offsets_and_costs(size_t count, const size_t *offsets, const double *costs,
@@ -60,12 +75,11 @@ static dcrf_status check_offsets_and_costs(size_t count, const size_t *offsets, 
                              p, offsets[p], p + 1, offsets[p + 1]);
         if (offsets[p + 1] == offsets[p])
             return dcrf_fail(error, DCRF_ERROR_SIZE, "clique %zu is empty", p);
-        if (!isfinite(costs[p]))
-            return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "the cost of clique %zu is %g", p,
-                             costs[p]);
-        if (costs[p] < 0)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "the cost of clique %zu is %g; it must not be negative", p, costs[p]);
+        if (!is_cost(costs[p])) {
+            char what[48];
+            snprintf(what, sizeof what, "the cost of clique %zu", p);
+            return fail_cost(costs[p], what, error);
+        }
     }
     return DCRF_OK;
 }
@@ -175,11 +189,8 @@ dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, d
                                       dcrf_error *error) {
     if (!model)
         return dcrf_fail_null(error, "the model");
-    if (!isfinite(cost))
-        return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "the cost of the cliques is %g", cost);
-    if (cost < 0)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the cost of the cliques is %g; it must not be negative", cost);
+    if (!is_cost(cost))
+        return fail_cost(cost, "the cost of the cliques", error);
     DCRF_SCOPED int32_t *regions = dcrf_allocate(model->variables, sizeof *regions);
     DCRF_SCOPED struct place *places = dcrf_allocate(model->variables, sizeof *places);
     struct dcrf_cliques cliques;
@@ -220,9 +231,8 @@ dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *imag
     if (!isfinite(gamma) || !isfinite(eta))
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
                          "the clique costs have gamma = %g and eta = %g", gamma, eta);
-    if (gamma < 0)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the gamma of the clique costs is %g; it must not be negative", gamma);
+    if (!is_cost(gamma))
+        return fail_cost(gamma, "the gamma of the clique costs", error);
     if (eta <= 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the eta of the clique costs is %g; it must be positive", eta);

@@ -40,6 +40,9 @@ dcrf_status dcrf_weight_check(double weight, dcrf_error *error) {
     if (weight < 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the weight of a kernel is %g; it must not be negative", weight);
+    if (weight > (double)FLT_MAX)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "the weight of a kernel is %g: too large for a float", weight);
     return DCRF_OK;
 }
 

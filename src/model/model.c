@@ -10,6 +10,7 @@
 #include "model/view.h"
 
 #include <dcrf/grid.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -199,11 +200,12 @@ dcrf_status dcrf_model_check_kernel(const dcrf_model *model, size_t kernel, dcrf
     return DCRF_OK;
 }
 
-/* If the product overflows, or underflows to zero, it would be another model: keep the matrix. */
+/* If the product is too large for a float, or underflows to zero, it would be another model: keep
+ * the matrix. */
 void dcrf_model_kernel_weigh(struct dcrf_model_kernel *kernel, double given_weight) {
     const double product = given_weight * kernel->potts_factor;
-    const bool is_potts =
-        kernel->potts_factor > 0 && isfinite(product) && (product > 0 || given_weight == 0);
+    const bool is_potts = kernel->potts_factor > 0 && product <= (double)FLT_MAX &&
+                          (product > 0 || given_weight == 0);
     kernel->given_weight = given_weight;
     kernel->factor = is_potts ? kernel->potts_factor : 1;
     kernel->weight = given_weight * kernel->factor;

@@ -101,6 +101,12 @@ dcrf_status dcrf_model_set_strength(dcrf_model *model, double strength, dcrf_err
             "multiply",
             strength);
     for (size_t m = 0; m < model->kernel_count; m++)
+        if (strength > 0 && model->kernels[m].given_weight / now * strength > (double)FLT_MAX)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "with a strength of %g the weight of kernel %zu is too large for a "
+                             "float",
+                             strength, m);
+    for (size_t m = 0; m < model->kernel_count; m++)
         dcrf_model_kernel_weigh(&model->kernels[m],
                                 strength > 0 ? model->kernels[m].given_weight / now * strength : 0);
     model->revision++;

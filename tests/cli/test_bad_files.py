@@ -123,6 +123,13 @@ class BadEnergyInputTest(Case):
         good = self.write("c.png", formats.number_png(REGIONS))
         self.bad("--gamma", "below zero", *self.energy_of(), "--cliques", good, "--gamma", "-1")
 
+    def test_too_large_for_a_float(self):
+        self.bad("--spatial", "a weight from 0 to 3.4e+38", *self.energy_of(), "--spatial", "2,1e39")
+        self.bad("--bilateral", "a weight from 0 to 3.4e+38", *self.energy_of(), "--bilateral", "4,50,-1")
+        self.bad("--strength", "too large for a float", *self.energy_of(), "--strength", "1e40")
+        regions = self.write("c.png", formats.number_png(REGIONS))
+        self.bad("--gamma", "1e+39: too large for a float", *self.energy_of(), "--cliques", regions, "--gamma", "1e39")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,7 @@
 #include "model/model.h"
 
 #include <dcrf/grid.h>
+#include <float.h>
 #include <math.h>
 
 /* Make the sanitizers return NULL for what does not fit in memory, as the allocator does. */
@@ -290,6 +291,12 @@ static void bad_kernels_are_refused(void **state) {
     kernel = dcrf_kernel_spatial(1, NAN);
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "weight of a kernel is nan",
                    dcrf_model_add_kernel(model, &kernel, &error));
+    kernel = dcrf_kernel_spatial(1, 1e39);
+    assert_refused(model, DCRF_ERROR_SIZE, "weight of a kernel is 1e+39: too large for a float",
+                   dcrf_model_add_kernel(model, &kernel, &error));
+    assert_refused(model, DCRF_ERROR_SIZE, "too large for a float",
+                   dcrf_model_set_weight(model, 0, 1e39, &error));
+    assert_int_equal(dcrf_model_set_weight(model, 0, (double)FLT_MAX, NULL), DCRF_OK);
     kernel = dcrf_kernel_bilateral(1, 1, broken, 1);
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "nan at x = 3, y = 2, channel 2",
                    dcrf_model_add_kernel(model, &kernel, &error));
@@ -353,7 +360,7 @@ static void multiples_of_potts_are_folded(void **state) {
                  {-1, 3, 3, DCRF_COMPATIBILITY_MATRIX},
                  {-1, 0, 0, DCRF_COMPATIBILITY_MATRIX},
                  {0, 3, 3, DCRF_COMPATIBILITY_MATRIX},
-                 {1e30f, 1e300, 1e300, DCRF_COMPATIBILITY_MATRIX},
+                 {1e30f, 1e30, 1e30, DCRF_COMPATIBILITY_MATRIX},
                  {1e-30f, 1e-300, 1e-300, DCRF_COMPATIBILITY_MATRIX}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const float c = cases[k].c, matrix[] = {0, c, c, c, 0, c, c, c, 0};
@@ -424,6 +431,9 @@ static void bad_clique_lists_are_refused(void **state) {
     assert_refused(model, DCRF_ERROR_ARGUMENT, "cost of clique 1 is -0.5", set_cliques(2));
     costs[1] = NAN;
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "cost of clique 1 is nan", set_cliques(2));
+    costs[1] = 1e39;
+    assert_refused(model, DCRF_ERROR_SIZE, "cost of clique 1 is 1e+39: too large for a float",
+                   set_cliques(2));
     costs[1] = 1;
     offsets[2] = 1;
     assert_refused(model, DCRF_ERROR_ARGUMENT, "not ascending: offset 1 is 2 and offset 2 is 1",
@@ -490,6 +500,8 @@ static void bad_clique_maps_are_refused(void **state) {
                    dcrf_model_set_clique_map(model, &good, -1, &error));
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "cost of the cliques is nan",
                    dcrf_model_set_clique_map(model, &good, NAN, &error));
+    assert_refused(model, DCRF_ERROR_SIZE, "cost of the cliques is 1e+39: too large for a float",
+                   dcrf_model_set_clique_map(model, &good, 1e39, &error));
     dcrf_model_free(&model);
 }
 
@@ -532,6 +544,8 @@ static void bad_clique_costs_are_refused(void **state) {
                    dcrf_model_set_clique_costs(model, &view, 1, 0, &error));
     assert_refused(model, DCRF_ERROR_ARGUMENT, "gamma of the clique costs is -1",
                    dcrf_model_set_clique_costs(model, &view, -1, 1, &error));
+    assert_refused(model, DCRF_ERROR_SIZE, "gamma of the clique costs is 1e+39: too large",
+                   dcrf_model_set_clique_costs(model, &view, 1e39, 1, &error));
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "eta = nan",
                    dcrf_model_set_clique_costs(model, &view, 1, NAN, &error));
     assert_refused(model, DCRF_ERROR_NOT_FINITE, "gamma = inf",

@@ -408,6 +408,8 @@ static void test_setting(void **state) {
     assert_near(dcrf_default_gamma(model), 2.5 * DCRF_DEFAULT_GAMMA_PER_STRENGTH, 1e-12);
     assert_true(dcrf_model_set_strength(model, -1, &error) < 0);
     assert_true(dcrf_model_set_strength(model, INFINITY, &error) < 0);
+    assert_fails(DCRF_ERROR_SIZE, "too large for a float", error,
+                 dcrf_model_set_strength(model, 1e40, &error));
     assert_near(dcrf_model_strength(model), 2.5, 1e-12);
     assert_int_equal(dcrf_model_set_strength(model, 0, &error), DCRF_OK);
     assert_near(dcrf_model_strength(model), 0, 0);
