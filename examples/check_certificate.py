@@ -23,6 +23,7 @@ ELIMINATIONS = 16  # at most, in a row
 FEW = 2.0**-50  # relative error of a few roundings to double
 MOST_CUTS = 4096
 SLACK = 2.0**-39  # relative, for sums of lengths
+FLOAT_MAX = float(np.finfo(np.float32).max)  # of weights and lengths: no sum of them overflows
 
 
 def refuse(why):
@@ -79,7 +80,7 @@ class Reader:
             (lengths[c],) = self.take("d")
             bits = np.frombuffer(self.bytes((labels + 7) // 8), np.uint8)
             sets[c] = np.unpackbits(bits, bitorder="little")[:labels]
-        need((lengths >= 0).all() and (lengths <= np.finfo(np.float32).max).all(), "the length of a cut is out of range")
+        need((lengths >= 0).all() and (lengths <= FLOAT_MAX).all(), "the length of a cut is out of range")
         return lengths, sets
 
     def planes(self, count, labels, size, most):
@@ -94,7 +95,7 @@ class Reader:
 
 
 def is_width(epsilon):
-    return 0 < epsilon <= 1
+    return 2.0**-1022 <= epsilon <= 1
 
 
 def read_certificate(path, shape, kernel_count):
@@ -112,7 +113,7 @@ def read_certificate(path, shape, kernel_count):
     for _ in range(kernels):
         weight, normalization, dimension, digest, matrix = f.take("dII32s32s")
         factor = np.array(f.take(f"{min(dimension, 64)}d"))
-        need(0 <= weight < np.inf and normalization in (0, 1) and matrix == bytes(32), "a kernel is out of range")
+        need(0 <= weight <= FLOAT_MAX and normalization in (0, 1) and matrix == bytes(32), "a kernel is out of range")
         need(np.isfinite(factor).all() and (factor > 0).all(), "a sigma is out of range")
         c["kernels"].append((weight, normalization, digest, factor))
     c["cuts"] = f.cuts(labels, rounds) if version == 3 else None
@@ -160,6 +161,7 @@ def kernel_matrix(certificate, shape, images):
         total += weight * k
         print(f"kernel: weight {weight:.12g}, sigmas {', '.join(f'{1 / v:.12g}' for v in factor)}, {'symmetric' if normalization else 'no'} normalization")
     np.fill_diagonal(total, 0)
+    need(np.isfinite(total).all(), "the kernels are not finite")
     return total
 
 
@@ -278,7 +280,7 @@ class Check:
         lowest = r.min(1)
         pairs = self.pairs(k, own) + self.error[u][own]
         terms = cost[own] + pairs - lowest
-        excess = max(0.0, terms.sum() + len(terms) * 2.0**-52 * (np.abs(cost[own]) + pairs + np.abs(lowest)).sum())
+        excess = np.maximum(0.0, terms.sum() + len(terms) * 2.0**-52 * (np.abs(cost[own]) + pairs + np.abs(lowest)).sum())
         self.excess = min(self.excess, excess)
         self.possible[u] &= ~((r - lowest[:, None]) * (1 - FEW) - FEW * np.abs(lowest)[:, None] > excess)
 
@@ -324,7 +326,7 @@ def main():
     c = read_certificate(words[1], unary.shape, len(images))
     need(hashlib.sha256(np.ascontiguousarray(unary).tobytes()).digest() == c["unary"], "the unary energies are others")
     height, width, labels = unary.shape
-    need(distance is None or distance.shape == (labels, labels), "the distance is not (labels, labels)")
+    need(distance is None or distance.shape == (labels, labels) and np.isfinite(distance).all(), "the distance is not (labels, labels)")
     print(f"{width} x {height} pixels, {labels} labels, exact operator, no cliques")
     k = kernel_matrix(c, unary.shape, images)
     Check(c, unary.reshape(-1, labels).astype(float), k, distance).run()

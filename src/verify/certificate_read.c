@@ -192,8 +192,9 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
     return DCRF_OK;
 }
 
+/* One over a width must not overflow. False for NaN. */
 static bool is_width(double epsilon) {
-    return epsilon > 0 && epsilon <= 1; /* false for NaN */
+    return epsilon >= DBL_MIN && epsilon <= 1;
 }
 
 static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct source *source,

@@ -100,7 +100,7 @@ static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_er
     for (size_t a = 0; a < n; a++) {
         double lowest = INFINITY;
         for (size_t i = 0; i < labels; i++)
-            lowest = fmin(lowest, cost(check, a, i) + dcrf_check_error(check, a, i));
+            lowest = dcrf_check_least(lowest, cost(check, a, i) + dcrf_check_error(check, a, i));
         for (size_t i = 0; i < labels && !check->is_decided[a]; i++)
             if (check->possible[a * labels + i] &&
                 cost(check, a, i) - dcrf_check_error(check, a, i) - lowest >
@@ -125,7 +125,7 @@ static void fill_line(struct dcrf_check *check, double epsilon) {
                     const double line =
                         ((double)other - (double)node) / ((DCRF_VALUE_NODES - 1) * epsilon);
                     sum += dcrf_check_share(v, node) * dcrf_check_share(w, other) *
-                           fmax(-1, fmin(1, line));
+                           dcrf_check_most(-1, dcrf_check_least(1, line));
                 }
             check->line[v * VALUES + w] = sum;
         }
@@ -170,7 +170,7 @@ static double smallest_margin(const struct dcrf_check *check, size_t a) {
     double smallest = INFINITY;
     for (size_t i = 0; i < check->model->labels; i++)
         if (i != check->content->labels[a] && check->possible[a * check->model->labels + i])
-            smallest = fmin(smallest, margin(check, a, i));
+            smallest = dcrf_check_least(smallest, margin(check, a, i));
     return smallest;
 }
 
@@ -190,8 +190,8 @@ static bool pay_clique(struct dcrf_check *check, size_t p) {
         is_whole &=
             (check->is_decided[a] || check->member[a]) && x[a] == x[cliques->members[begin]];
         if (check->member[a] && isfinite(smallest_margin(check, a))) {
-            low = fmin(low, smallest_margin(check, a));
-            high = fmax(high, smallest_margin(check, a));
+            low = dcrf_check_least(low, smallest_margin(check, a));
+            high = dcrf_check_most(high, smallest_margin(check, a));
         }
     }
     for (int halving = 0; halving < 60 && is_whole && isfinite(low); halving++) {
@@ -203,13 +203,13 @@ static bool pay_clique(struct dcrf_check *check, size_t p) {
         }
         for (size_t k = begin; k < end; k++)
             if (check->member[cliques->members[k]])
-                used += fmax(0, level - smallest_margin(check, cliques->members[k]));
+                used += dcrf_check_most(0, level - smallest_margin(check, cliques->members[k]));
         *(used <= cost * (1 - 1e-12) ? &low : &high) = level;
     }
     for (size_t k = begin; k < end && is_whole && isfinite(low); k++) {
         const size_t a = cliques->members[k];
         if (check->member[a])
-            check->sums[a * labels + x[a]] -= fmax(0, low - smallest_margin(check, a));
+            check->sums[a * labels + x[a]] -= dcrf_check_most(0, low - smallest_margin(check, a));
     }
     for (size_t i = 0; i < labels; i++) {
         double sum = 0;
@@ -219,7 +219,7 @@ static bool pay_clique(struct dcrf_check *check, size_t p) {
         for (size_t k = begin; k < end; k++) {
             const size_t a = cliques->members[k];
             payers += check->member[a] && x[a] != i;
-            sum += check->member[a] && x[a] != i ? fmax(0, margin(check, a, i)) : 0;
+            sum += check->member[a] && x[a] != i ? dcrf_check_most(0, margin(check, a, i)) : 0;
         }
         if (payers > 0 && !(sum > cost * (1 + 1e-12)))
             return false;
@@ -227,7 +227,7 @@ static bool pay_clique(struct dcrf_check *check, size_t p) {
             const size_t a = cliques->members[k];
             if (check->member[a] && x[a] != i)
                 check->sums[a * labels + i] -=
-                    cost * (1 + 1e-12) / sum * fmax(0, margin(check, a, i));
+                    cost * (1 + 1e-12) / sum * dcrf_check_most(0, margin(check, a, i));
         }
     }
     return true;

@@ -46,9 +46,18 @@ struct dcrf_check {
     struct dcrf_owned owned; /* all arrays but `columns` */
 };
 
+/* A NaN means that nothing is known. It passes no comparison, and in contrast to fmin and fmax
+ * these keep it. */
+static inline double dcrf_check_least(double one, double other) {
+    return one < other || isnan(one) ? one : other;
+}
+static inline double dcrf_check_most(double one, double other) {
+    return one > other || isnan(one) ? one : other;
+}
+
 /* The weight of a node in a value. */
 static inline double dcrf_check_share(size_t value, size_t node) {
-    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
+    return dcrf_check_most(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
 }
 
 /* A compensated sum with a bound on its error (Neumaier 1974). */
@@ -62,7 +71,8 @@ double dcrf_check_high(const struct dcrf_check_total *total);
 
 /* ---- check_sums.c --------------------------------------------------------------------------- */
 
-/* Set up the data of the kernels and the error bounds of sums. */
+/* Set up the data of the kernels and the error bounds of sums. Fails unless all sums are far below
+ * the largest double, so that none of them can overflow. */
 dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error);
 void dcrf_check_kernels_clear(struct dcrf_check *check);
 dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error);

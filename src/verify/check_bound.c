@@ -115,7 +115,7 @@ static double lowest(const struct dcrf_check *check, size_t a) {
     double least = INFINITY;
     for (size_t i = 0; i < check->model->labels; i++)
         if (check->possible[a * check->model->labels + i])
-            least = fmin(least, reduced(check, a, i));
+            least = dcrf_check_least(least, reduced(check, a, i));
     return least;
 }
 
@@ -185,10 +185,10 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
     for (size_t a = 0; a < n; a++)
         if (!check->is_decided[a])
             dcrf_check_add(&total, -lowest(check, a));
-    const double excess = fmax(0, dcrf_check_high(&total));
-    if (!(excess < INFINITY)) /* overflow: no information */
+    const double excess = dcrf_check_most(0, dcrf_check_high(&total));
+    if (!(excess < INFINITY)) /* no information */
         return DCRF_OK;
-    check->excess = fmin(check->excess, excess);
+    check->excess = dcrf_check_least(check->excess, excess);
     for (size_t a = 0; a < n; a++) {
         const double least = lowest(check, a);
         for (size_t i = 0; i < labels && !check->is_decided[a]; i++) {
@@ -206,10 +206,10 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
 static double find_floor(const dcrf_model *model) {
     struct dcrf_check_total floor = {0};
     for (size_t a = 0; a < model->variables; a++) {
-        float least = model->unary[a * model->stride];
-        for (size_t i = 1; i < model->labels; i++)
-            least = fminf(least, model->unary[a * model->stride + i]);
-        dcrf_check_add(&floor, (double)least);
+        double least = INFINITY;
+        for (size_t i = 0; i < model->labels; i++)
+            least = dcrf_check_least(least, (double)model->unary[a * model->stride + i]);
+        dcrf_check_add(&floor, least);
     }
     return dcrf_check_low(&floor);
 }
@@ -241,7 +241,8 @@ dcrf_status dcrf_check_conclude(struct dcrf_check *check, dcrf_verification *mad
     TRY(dcrf_check_energy(check, check->content->labels, &low, &high, &magnitude, error));
     made->proven = count_proven(check, &is_only_one);
     const double excess = is_only_one ? 0 : check->excess;
-    const double bound = fmax(low - excess * (1 + FEW_ROUNDINGS), find_floor(check->model));
+    const double bound =
+        dcrf_check_most(low - excess * (1 + FEW_ROUNDINGS), find_floor(check->model));
     if (!is_energy(made->claimed_energy, low, high, magnitude) ||
         !(made->claimed_lower_bound <= bound) || !isfinite(made->claimed_lower_bound) ||
         made->claimed_proven > made->proven)

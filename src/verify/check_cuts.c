@@ -55,7 +55,7 @@ double dcrf_check_cuts_scale(const struct dcrf_certificate_content *content, con
     for (size_t c = 0; c < content->cut_count; c++)
         total += 2 * content->cut_lengths[c];
     for (size_t k = 0; distance && k < labels * labels; k++)
-        total = fmax(total, fabs((double)distance[k]));
+        total = dcrf_check_most(total, fabs((double)distance[k]));
     return distance ? 4 * total * (1 + (double)content->cut_count / 64) : 1;
 }
 

@@ -26,7 +26,7 @@
 /* ---- points of a mixture -------------------------------------------------------------------- */
 
 static double clip(double value) {
-    return fmax(-1, fmin(1, value));
+    return dcrf_check_most(-1, dcrf_check_least(1, value));
 }
 
 /* The node below a value; *part: the weight of the node above. */
@@ -369,14 +369,29 @@ static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
 
 /* ---- either --------------------------------------------------------------------------------- */
 
+/* Every sum of a check is at most a few times the row sums (and these are at most 2^40 times their
+ * errors), the cliques' costs and the unaries (floats). */
+#define MOST_MAGNITUDE 1e200
+
+static dcrf_status check_magnitudes(const struct dcrf_check *check, dcrf_error *error) {
+    double sum = 0;
+    for (size_t a = 0; a < check->model->variables; a++)
+        sum += check->sum_error[a];
+    for (size_t p = 0; p < check->model->cliques.count; p++)
+        sum += check->model->cliques.costs[p];
+    return sum <= MOST_MAGNITUDE
+               ? DCRF_OK
+               : dcrf_fail(error, DCRF_ERROR_SIZE,
+                           "the numbers of the model are too large to check a certificate");
+}
+
 dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error) {
-    const dcrf_status status =
-        check->content->identity.is_exact ? init_exact(check, error) : init_fast(check, error);
+    TRY(check->content->identity.is_exact ? init_exact(check, error) : init_fast(check, error));
     const double scale =
         dcrf_check_cuts_scale(check->content, check->distance, check->model->labels);
-    for (size_t a = 0; a < check->model->variables && status == DCRF_OK; a++)
+    for (size_t a = 0; a < check->model->variables; a++)
         check->sum_error[a] *= scale;
-    return status;
+    return check_magnitudes(check, error);
 }
 
 /* Fast operators need one column at a time; the exact sums need all columns for every pair. */

@@ -220,11 +220,11 @@ class ForgedTest(Case):
             self.skipTest("no numpy")
         self.check, self.numpy = check_certificate, numpy
 
-    def make(self, seed, strength=1, more=()):
+    def make(self, seed, strength=1, more=(), unary=None):
         """An honest certificate, its model, and where both are."""
         at = random.Random(seed)
         image = [[tuple(at.randrange(256) for _ in range(3)) for _ in range(WIDTH)]]
-        unary = [float(round(at.uniform(0, 2) * 1024) / 1024) for _ in range(WIDTH * LABELS)]
+        unary = unary or [float(round(at.uniform(0, 2) * 1024) / 1024) for _ in range(WIDTH * LABELS)]
         self.image = self.write("strip.png", formats.png(image))
         self.unary = self.write("strip.npy", formats.npy(unary, (1, WIDTH, LABELS)))
         self.colours = self.numpy.array(image, float)
@@ -320,9 +320,9 @@ class ForgedTest(Case):
         """As docs/reference/certificate.md has them; test_certificate_bytes.c has the same of the command's reader."""
         np = self.numpy
 
-        def is_read(rounds=1, mixtures=1, points=1, nodes=0, levels=1, empty=None, after=(0,)):
+        def is_read(rounds=1, mixtures=1, points=1, nodes=0, levels=1, empty=None, after=(0,), epsilon=0.25):
             n = rounds + 2
-            point = 1.0, 0.25, nodes, levels, np.zeros((n, LABELS), int)
+            point = 1.0, epsilon, nodes, levels, np.zeros((n, LABELS), int)
             c = {"x": np.zeros(n, int), "round": np.array([0, *range(1, rounds + 1), 0]), "epsilon": [0.25] * rounds, "kernels": [],
                  "values": np.zeros((n, LABELS), int), "mixtures": [(a, [point] * points) for a in after] * mixtures, "energy": 0.0, "bound": 0.0,
                  "proven": 0, "unary": bytes(32)}
@@ -340,6 +340,7 @@ class ForgedTest(Case):
         self.assertTrue(is_read(nodes=2) and is_read(nodes=256) and not is_read(nodes=1) and not is_read(nodes=257))
         self.assertTrue(is_read(levels=2**24 - 1) and not is_read(levels=2**24) and not is_read(levels=0))
         self.assertTrue(is_read(after=(0, 1)) and not is_read(after=(1, 0)) and not is_read(after=(0, 2)))
+        self.assertTrue(is_read(epsilon=1) and is_read(epsilon=2.0**-1022) and not is_read(epsilon=2.0**-1023) and not is_read(epsilon=0))
         for empty in (1, 2, 3):
             self.assertTrue(is_read(rounds=3) and not is_read(rounds=3, empty=empty))
 
@@ -362,6 +363,27 @@ class ForgedTest(Case):
                 except SystemExit as refusal:
                     self.assertFalse(is_true, refusal)
                     self.assertIn("round 302", str(refusal))
+
+    def test_sums_that_overflow(self):
+        """All unaries are for label 1, x is label 0 everywhere, and alternating values make alpha as large as the kernel. With a weight
+        that no model has, sums are infinite and their differences NaN, which proves nothing."""
+        np, at = self.numpy, self.numpy.arange(LABELS)
+        for weight, words in ((1e30, "claims more"), (3.4e38, "claims more"), (1.5e308, "a kernel is out of range")):
+            c = self.make(0, 1e30, unary=[20.0 * (i != 1) for _ in range(WIDTH) for i in range(LABELS)])
+            c["kernels"] = [(weight, *kernel[1:]) for kernel in c["kernels"]]
+            c["x"][:], c["round"][:], c["epsilon"], c["values"][:] = 0, 0, [], 0
+            c["mixtures"] = [(0, [(1.0, 0.25, 0, 100, np.where((at == 0) & (np.arange(WIDTH)[:, None] % 2 == 1), 100, 0))])]
+            c["energy"], c["bound"], c["proven"] = 20.0 * WIDTH, -1.0, WIDTH
+            self.write("c.cert", encode(c))
+            self.model = "--spatial", f"2,{weight!r}", "--bilateral", f"3,40,{weight!r}"
+            self.assertIn(words, self.said_in_numpy())
+            self.assertIn("--spatial" if weight > 3.5e38 else "claims more", self.verify().stderr)
+        k = np.full((WIDTH, WIDTH), 1.5e308)
+        np.fill_diagonal(k, 0)
+        with np.errstate(all="ignore"):
+            check = self.check.Check(c, self.phi.reshape(WIDTH, LABELS).astype(float), k)
+            check.mixture(c["mixtures"][0][1])
+        self.assertTrue(check.excess == np.inf and check.possible.all())
 
     def test_both_find_the_same(self):
         """Rounds and mixtures out of nothing that claim a bound far above all energies: both say what they prove instead."""

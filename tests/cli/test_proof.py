@@ -158,7 +158,7 @@ class ProofTest(Case):
         floor = sum(min(UNARY[k:k + LABELS]) for k in range(0, len(UNARY), LABELS))
         python, image = python_with_numpy(), self.write("image.npy", formats.npy([c for row in IMAGE for rgb in row for c in rgb],
                                                                                  (HEIGHT, WIDTH, 3)))
-        for weight in ("1e6", "1e12", "1e20", "1e37"):
+        for weight in ("1e6", "1e12", "1e20", "3.4e38"):
             for normalize in ("none", "symmetric"):
                 model = ("--spatial", "2," + weight, "--bilateral", "4,50," + weight, "--normalize", normalize)
                 run = self.solve(*model)

@@ -8,6 +8,7 @@
 
 #include <dcrf/dcrf.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -296,8 +297,8 @@ static void packed_numbers_fit_64_bits(void **state) {
 }
 
 /* Can a certificate with `rounds` rounds, each deciding one variable, and `mixtures` mixtures of
- * `points` points be read? */
-static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
+ * `points` points be read? All widths are `epsilon`. */
+static bool is_read_with_width(size_t rounds, size_t mixtures, size_t points, double epsilon) {
     const size_t n = rounds + 1;
     struct dcrf_certificate_content c = {.identity = {true, n, 1, 0, 0, {0}, {0}, NULL},
                                          .rounds = rounds,
@@ -310,7 +311,7 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
     c.plane = dcrf_own_zero(&c.owned, 1, sizeof *c.plane);
     c.mixtures = dcrf_own_zero(&c.owned, mixtures, sizeof *c.mixtures);
     for (size_t r = 0; r < rounds; r++)
-        c.epsilon[r] = 0.25;
+        c.epsilon[r] = epsilon;
     for (size_t a = 0; a < n; a++)
         c.round[a] = (uint16_t)a;
     for (size_t k = 0; k < mixtures; k++) {
@@ -319,7 +320,7 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
         mixture->point_count = points;
         mixture->points = dcrf_own_zero(&mixture->owned, points, sizeof *mixture->points);
         for (size_t p = 0; p < points; p++) {
-            mixture->points[p].epsilon = 0.25;
+            mixture->points[p].epsilon = epsilon;
             mixture->points[p].levels = 1;
             mixture->points[p].plane = dcrf_own_zero(&mixture->owned, 1, sizeof *c.plane);
         }
@@ -331,12 +332,20 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
     return answer;
 }
 
+static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
+    return is_read_with_width(rounds, mixtures, points, 0.25);
+}
+
 /* As in docs/reference/certificate.md. */
 static void there_are_limits(void **state) {
     (void)state;
     assert_true(is_read_with(4096, 1, 1) && !is_read_with(4097, 1, 1));
     assert_true(is_read_with(1, 64, 1) && !is_read_with(1, 65, 1));
     assert_true(is_read_with(1, 1, 64) && !is_read_with(1, 1, 65) && !is_read_with(1, 1, 0));
+    const double widths[] = {1, 0x1p-1022, 0x1p-1023, 0, -1, NAN, 1 + 0x1p-52};
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
+        for (size_t has_rounds = 0; has_rounds < 2; has_rounds++)
+            assert_int_equal(is_read_with_width(has_rounds, !has_rounds, 1, widths[k]), k < 2);
 }
 
 int main(void) {

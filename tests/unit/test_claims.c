@@ -1,10 +1,10 @@
-/* Certificates that need not be true: sums of small numbers, forbidden labels, and a check that is
- * stopped. */
+/* Certificates that need not be true: sums of small numbers, forbidden labels, sums that overflow,
+ * and a check that is stopped. */
 #include "unit.h"
 
 #include "core/memory.h"
 #include "core/workspace.h"
-#include "verify/certificate.h"
+#include "verify/check.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -124,6 +124,52 @@ static void forbidden_labels_cost_nothing(void **state) {
     free_claim(&claim);
 }
 
+/* Six variables that all want label 1, with an x of label 0 everywhere, claimed to be the only
+ * optimum. Alternating values make alpha as large as the kernel, and all sums overflow. */
+static void what_overflows_proves_nothing(void **state) {
+    (void)state;
+    enum { STRIP = 6 };
+    double unary[2 * STRIP], feature[STRIP];
+    uint32_t values[STRIP];
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error = {0};
+    for (size_t a = 0; a < STRIP; a++) {
+        unary[2 * a] = 10;
+        unary[2 * a + 1] = 0;
+        feature[a] = 1.2 * (double)a;
+        values[a] = a % 2 ? 100 : 0;
+    }
+    new_claim(&claim, STRIP, unary, feature);
+    claim.plane[0] = 1;
+    struct dcrf_certificate_point point = {.weight = 1,
+                                           .epsilon = 0.25,
+                                           .levels = 100,
+                                           .plane_count = 1,
+                                           .plane = claim.plane,
+                                           .values = values};
+    struct dcrf_certificate_mixture mixture = {.size = STRIP, .point_count = 1, .points = &point};
+    uint8_t group[STRIP] = {0};
+    claim.content.values = group;
+    claim.content.plane_count = 1;
+    claim.content.mixtures = &mixture;
+    claim.content.mixture_count = 1;
+    claim.content.energy = 60;
+    claim.content.lower_bound = -1;
+    claim.content.proven = STRIP;
+    claim.model->kernels[0].weight = claim.content.identity.kernels[0].weight = 15;
+    assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error, check_claim(&claim, &found, &error));
+    /* The model refuses such a weight. */
+    claim.model->kernels[0].weight = claim.content.identity.kernels[0].weight = 1.5e308;
+    assert_fails(DCRF_ERROR_SIZE, "too large", error, check_claim(&claim, &found, &error));
+    claim.content.mixture_count = 0;
+    free_claim(&claim);
+    assert_true(isnan(dcrf_check_least(NAN, 0)) && isnan(dcrf_check_least(0, NAN)));
+    assert_true(isnan(dcrf_check_most(NAN, 0)) && isnan(dcrf_check_most(0, NAN)));
+    assert_true(dcrf_check_least(1, 2) == 1 && dcrf_check_least(2, 1) == 1);
+    assert_true(dcrf_check_most(1, 2) == 2 && dcrf_check_most(2, 1) == 2);
+}
+
 static int yes(void *user) {
     ++*(size_t *)user;
     return 1;
@@ -155,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_rounds_count),
         cmocka_unit_test(forbidden_labels_cost_nothing),
+        cmocka_unit_test(what_overflows_proves_nothing),
         cmocka_unit_test(checks_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
