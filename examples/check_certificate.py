@@ -18,7 +18,7 @@ import sys
 import numpy as np
 
 NODES, STEPS = 14, 16  # the values in rounds go from 0 to 208
-MOST_ROUNDS, MOST_MIXTURES, MOST_POINTS, MOST_LEVELS = 4096, 64, 64, 2**24 - 1
+MOST_ROUNDS, MOST_POINTS, MOST_LEVELS = 4096, 32, 2**24 - 1  # points: of all mixtures together
 ELIMINATIONS = 16  # at most, in a row
 FEW = 2.0**-50  # relative error of a few roundings to double
 MOST_CUTS = 4096
@@ -106,7 +106,7 @@ def read_certificate(path, shape, kernel_count):
     version, exact, n, labels, kernels, cliques, rounds, c["proven"], mixtures = f.take("II7Q")
     need(version in (2, 3) and exact == 1 and cliques == 0, "only the exact operator without cliques is checked here")
     need((n, labels, kernels) == (shape[0] * shape[1], shape[2], kernel_count), "it is about another size, or another number of kernels")
-    need(rounds <= MOST_ROUNDS and mixtures <= MOST_MIXTURES, "it has too many rounds or mixtures")
+    need(rounds <= MOST_ROUNDS and mixtures <= MOST_POINTS, "it has too many rounds or mixtures")
     c["energy"], c["bound"], c["unary"], no_cliques = f.take("dd32s32s")
     need(no_cliques == hashlib.sha256().digest(), "it has cliques")
     c["kernels"] = []
@@ -125,7 +125,8 @@ def read_certificate(path, shape, kernel_count):
     c["mixtures"] = []
     for _ in range(mixtures):
         after, points, shares = f.take("III")
-        need(after <= rounds and 1 <= points <= MOST_POINTS and shares == 0, "a mixture is out of range")
+        need(after <= rounds and 1 <= points and shares == 0, "a mixture is out of range")
+        need(points + sum(len(drawn) for _, drawn in c["mixtures"]) <= MOST_POINTS, "it has too many dual points")
         need(not c["mixtures"] or after >= c["mixtures"][-1][0], "mixtures are out of order")
         c["mixtures"].append((after, []))
         size = np.count_nonzero((c["round"] == 0) | (c["round"] > after))

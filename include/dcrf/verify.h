@@ -40,7 +40,7 @@ typedef struct dcrf_verification {
  * labelling to compare. `possible` (may be NULL) holds `count` bytes and receives one per variable
  * and label, as in dcrf/proof.h; too few are an error, and nothing is written. An untrusted
  * certificate can demand a lot of work: dcrf_workspace_set_limit limits it, and the call then
- * fails. */
+ * fails. Its memory is limited by the size of the model: docs/reference/certificate.md says how. */
 DCRF_API dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size,
                                              const dcrf_model *model, dcrf_workspace *workspace,
                                              const uint16_t *labels, uint8_t *possible,

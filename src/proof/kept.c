@@ -19,6 +19,9 @@
 #define MOST_STEPS (1u << 23)
 #define SHARES 65535
 
+/* The certificate also has shares, and a point of the rest. */
+_Static_assert(DCRF_LP_MOST_PARTS + 2 <= DCRF_MOST_POINTS, "a certificate has room for the parts");
+
 static uint32_t choose_steps(const struct dcrf_lp *lp, double epsilon) {
     const dcrf_model *model = lp->problem->model;
     const double n = (double)model->variables;

@@ -105,10 +105,11 @@ struct dcrf_certificate_content {
 #define DCRF_CERTIFICATE_VERSION 2
 #define DCRF_CERTIFICATE_VERSION_WITH_CUTS 3
 
-/* Limits far above any genuine certificate: each round costs a pass over all pairs. */
+/* Limits that no genuine certificate reaches. Each round costs a pass over all pairs, and a point
+ * of a few bytes takes four bytes per label and variable. Points are those of all mixtures
+ * together; the shares of a mixture count as one. */
 #define DCRF_MOST_ROUNDS 4096
-#define DCRF_MOST_MIXTURES 64
-#define DCRF_MOST_POINTS 64
+#define DCRF_MOST_POINTS 32
 #define DCRF_MOST_LEVELS 0xffffff
 #define DCRF_MOST_CUTS 4096
 
@@ -129,9 +130,10 @@ dcrf_status dcrf_certificate_encode(const struct dcrf_certificate_content *conte
                                     size_t *count, dcrf_error *error);
 
 /* Checks the range of every number and the size of every array. A certificate about another number
- * of variables or labels is rejected before memory is allocated for it. */
+ * of variables or labels, or with more than the limits allow, is rejected before memory is
+ * allocated for it. The workspace has the time limit; NULL: there is none. */
 dcrf_status dcrf_certificate_decode(struct dcrf_certificate_content *content, size_t variables,
                                     size_t labels, const uint8_t *bytes, size_t count,
-                                    dcrf_error *error);
+                                    dcrf_workspace *workspace, dcrf_error *error);
 
 #endif

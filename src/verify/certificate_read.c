@@ -13,6 +13,8 @@ struct source {
     size_t left;
     bool is_short;
     bool has_large_size;
+    size_t points;             /* of all mixtures so far */
+    dcrf_workspace *workspace; /* NULL: no time limit */
 };
 
 static const uint8_t *take(struct source *source, size_t count) {
@@ -90,9 +92,11 @@ static uint64_t unpack(struct unpacking *unpacking) {
     return unpacking->previous;
 }
 
-/* Numbers of `width` bytes; false if one is out of range or they end too early. */
-static bool take_packed(struct source *source, void *numbers, size_t width, size_t count,
-                        uint64_t most) {
+/* Numbers of `width` bytes. Fails with `what` if one is out of range or they end too early. */
+static dcrf_status take_packed(struct source *source, void *numbers, size_t width, size_t count,
+                               uint64_t most, const char *what, dcrf_error *error) {
+    if (source->workspace)
+        TRY(dcrf_go_on(source->workspace, "reading a certificate", error));
     struct unpacking unpacking = {.source = source, .most = most};
     for (size_t k = 0; k < count; k++) {
         const uint64_t number = unpack(&unpacking);
@@ -104,7 +108,7 @@ static bool take_packed(struct source *source, void *numbers, size_t width, size
             ((uint32_t *)numbers)[k] = (uint32_t)number;
     }
     /* A run that extends past the last number is invalid. */
-    return !source->is_short && unpacking.run == 0;
+    return source->is_short || unpacking.run > 0 ? broken(what, error) : DCRF_OK;
 }
 
 /* Memory is allocated for the sizes of the model; check here the sizes that could demand more. */
@@ -113,7 +117,7 @@ static bool are_sizes_possible(const struct dcrf_certificate_content *content,
     const struct dcrf_identity *identity = &content->identity;
     return !source->has_large_size && identity->variables >= 1 && identity->labels >= 1 &&
            identity->kernel_count <= source->left / 80 && content->rounds <= DCRF_MOST_ROUNDS &&
-           content->rounds <= source->left / 8 && content->mixture_count <= DCRF_MOST_MIXTURES;
+           content->rounds <= source->left / 8 && content->mixture_count <= DCRF_MOST_POINTS;
 }
 
 static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *source,
@@ -142,7 +146,8 @@ static dcrf_status take_cuts(struct dcrf_certificate_content *content, struct so
     if (!content->has_cuts)
         return DCRF_OK;
     const size_t count = (size_t)take_number(source, 4);
-    if (count > DCRF_MOST_CUTS || count > source->left / 9 || content->rounds > 0)
+    if (count > DCRF_MOST_CUTS || count > source->left / (8 + (labels + 7) / 8) ||
+        content->rounds > 0)
         return broken("it has too many cuts, or rounds besides", error);
     content->cut_count = count;
     content->cut_lengths = dcrf_own(&content->owned, count, sizeof *content->cut_lengths);
@@ -187,8 +192,8 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
         return dcrf_fail_memory(error, "a certificate");
     TRY(take_planes(source, content->plane, content->plane_count, labels, error));
     for (size_t k = 0; k < content->plane_count; k++)
-        if (!take_packed(source, content->values + k * n, 1, n, DCRF_VALUE_MOST))
-            return broken("a value is too large, or it ends too early", error);
+        TRY(take_packed(source, content->values + k * n, 1, n, DCRF_VALUE_MOST,
+                        "a value is too large, or it ends too early", error));
     return DCRF_OK;
 }
 
@@ -208,10 +213,8 @@ static dcrf_status take_arrays(struct dcrf_certificate_content *content, struct 
     for (size_t r = 0; r < content->rounds; r++)
         if (!is_width(content->epsilon[r] = take_double(source)))
             return broken("a width is not between 0 and 1", error);
-    if (!take_packed(source, content->labels, 2, n, labels - 1))
-        return broken("a label is too large", error);
-    if (!take_packed(source, content->round, 2, n, content->rounds))
-        return broken("a round is too large", error);
+    TRY(take_packed(source, content->labels, 2, n, labels - 1, "a label is too large", error));
+    TRY(take_packed(source, content->round, 2, n, content->rounds, "a round is too large", error));
     return take_values(content, source, error);
 }
 
@@ -248,8 +251,8 @@ static dcrf_status take_point(struct dcrf_certificate_mixture *mixture,
         return dcrf_fail_memory(error, "a certificate");
     TRY(take_planes(source, point->plane, point->plane_count, labels, error));
     for (size_t k = 0; k < point->plane_count; k++)
-        if (!take_packed(source, point->values + k * size, 4, size, point->levels))
-            return broken("a value of a dual point is too large, or it ends too early", error);
+        TRY(take_packed(source, point->values + k * size, 4, size, point->levels,
+                        "a value of a dual point is too large, or it ends too early", error));
     return DCRF_OK;
 }
 
@@ -262,10 +265,13 @@ static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t
     const bool has_shares = take_number(source, 4) != 0;
     for (size_t a = 0; a < n; a++)
         mixture->size += content->round[a] == 0 || content->round[a] > mixture->after;
-    if (mixture->after > content->rounds || points < 1 || points > DCRF_MOST_POINTS ||
+    if (mixture->after > content->rounds || points < 1 ||
         (index > 0 && mixture->after < mixture[-1].after) || mixture->size == 0 ||
         (has_shares && (mixture->after > 0 || content->identity.clique_count == 0)))
         return broken("a mixture is out of its range", error);
+    if (points + has_shares > DCRF_MOST_POINTS - source->points)
+        return broken("it has too many dual points", error);
+    source->points += points + has_shares;
     mixture->points = dcrf_own_zero(&mixture->owned, points, sizeof *mixture->points);
     if (!mixture->points)
         return dcrf_fail_memory(error, "a certificate");
@@ -278,9 +284,8 @@ static dcrf_status take_mixture(struct dcrf_certificate_content *content, size_t
     if (!mixture->shares)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < labels; i++)
-        if (!take_packed(source, mixture->shares + i * mixture->size, 4, mixture->size,
-                         DCRF_MOST_LEVELS))
-            return broken("a share is too large, or it ends too early", error);
+        TRY(take_packed(source, mixture->shares + i * mixture->size, 4, mixture->size,
+                        DCRF_MOST_LEVELS, "a share is too large, or it ends too early", error));
     return DCRF_OK;
 }
 
@@ -330,14 +335,15 @@ static dcrf_status take_content(struct dcrf_certificate_content *content, size_t
 
 dcrf_status dcrf_certificate_decode(struct dcrf_certificate_content *content, size_t variables,
                                     size_t labels, const uint8_t *bytes, size_t count,
-                                    dcrf_error *error) {
+                                    dcrf_workspace *workspace, dcrf_error *error) {
     uint8_t digest[DCRF_SHA256_BYTES];
     *content = (struct dcrf_certificate_content){0};
     if (count < DCRF_CERTIFICATE_MAGIC_BYTES + DCRF_SHA256_BYTES ||
         memcmp(bytes, DCRF_CERTIFICATE_MAGIC, DCRF_CERTIFICATE_MAGIC_BYTES) != 0)
         return broken("it does not begin like one", error);
     struct source source = {.bytes = bytes + DCRF_CERTIFICATE_MAGIC_BYTES,
-                            .left = count - DCRF_CERTIFICATE_MAGIC_BYTES - DCRF_SHA256_BYTES};
+                            .left = count - DCRF_CERTIFICATE_MAGIC_BYTES - DCRF_SHA256_BYTES,
+                            .workspace = workspace};
     dcrf_certificate_hash(bytes, count - DCRF_SHA256_BYTES, digest);
     if (memcmp(digest, bytes + count - DCRF_SHA256_BYTES, DCRF_SHA256_BYTES) != 0)
         return broken("it was changed or cut off (its checksum is wrong)", error);

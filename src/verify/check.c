@@ -453,7 +453,8 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                                  dcrf_error *error) {
     const double began_s = dcrf_time_s();
     DCRF_AT_END(dcrf_certificate_clear) struct dcrf_certificate_content content;
-    TRY(dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error));
+    TRY(dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, workspace,
+                                error));
     DCRF_AT_END(clear)
     struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
     dcrf_verification made = {.is_exact = content.identity.is_exact,

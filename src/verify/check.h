@@ -27,7 +27,10 @@ struct dcrf_check {
     double **scale;        /* exact: per kernel, 1 / sqrt(row sum) or 1 */
     double *in, *out;      /* fast: blocks of CHECK_CHANNELS */
     const float *distance; /* labels x labels: the model's; NULL: Potts */
-    uint32_t *columns;     /* exact, for a mixture with cuts: points x cuts x variables */
+    /* For a mixture with cuts: the values of some cuts, from first_cut on. Exact: points x
+     * cuts_at_once x variables; fast: one cut of one point. */
+    uint32_t *columns;
+    size_t first_cut, cuts_at_once;
     /* Bound on the error of a sum over b of K_ab times at most 2; with a distance, of K_ab times
      * any sum of lengths of its cuts, or times the distance. */
     double *sum_error;

@@ -12,7 +12,6 @@
 
 #define MOST_EXPONENT 40.0
 #define CHECK_CHANNELS 16
-#define GRAIN 16
 #define VALUES (DCRF_VALUE_MOST + 1)
 
 #define WORK "checking a certificate"
@@ -60,6 +59,12 @@ static const uint32_t *plane_of(const struct dcrf_certificate_mixture *mixture, 
     return p->plane[label] == 0 ? NULL : p->values + (p->plane[label] - (size_t)1) * mixture->size;
 }
 
+static dcrf_status allocate_columns(struct dcrf_check *check, size_t columns, dcrf_error *error) {
+    dcrf_release(check->columns);
+    check->columns = dcrf_allocate(columns, check->mixture->size * sizeof *check->columns);
+    return check->columns ? DCRF_OK : dcrf_fail_memory(error, "the check of a certificate");
+}
+
 /* ---- the Gaussians themselves --------------------------------------------------------------- */
 
 static double kernel_value(const struct dcrf_check *check, size_t a, size_t b) {
@@ -77,9 +82,9 @@ static double kernel_value(const struct dcrf_check *check, size_t a, size_t b) {
     return sum;
 }
 
-/* Add a pair's contribution to the sum of each cut, over all points of a mixture. */
+/* Add a pair's contribution to the sum of each cut in `columns`, over all points of a mixture. */
 static void add_cuts(const struct dcrf_check *check, size_t a, size_t b, double k, double *sums) {
-    const size_t cuts = check->content->cut_count, size = check->mixture->size;
+    const size_t cuts = check->cuts_at_once, size = check->mixture->size;
     for (size_t p = 0; p < check->mixture->point_count; p++)
         for (size_t c = 0; c < cuts; c++) {
             const uint32_t *column = check->columns + (p * cuts + c) * size;
@@ -93,18 +98,17 @@ static void add_cuts(const struct dcrf_check *check, size_t a, size_t b, double 
 static void add_exactly_by_cuts(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct dcrf_check *check = context;
-    const size_t labels = check->model->labels, cuts = check->content->cut_count;
+    const size_t labels = check->model->labels, cuts = check->cuts_at_once;
     double by_cut[DCRF_MOST_CUTS];
     for (size_t a = begin; a < end; a++) {
         memset(by_cut, 0, cuts * sizeof *by_cut);
-        memset(check->sums + a * labels, 0, labels * sizeof *check->sums);
         for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++) {
             const double k = check->counts[b] && b != a ? kernel_value(check, a, b) : 0;
             if (k > 0)
                 add_cuts(check, a, b, k, by_cut);
         }
         for (size_t c = 0; c < cuts; c++)
-            dcrf_check_spread(check, c, by_cut[c], check->sums + a * labels);
+            dcrf_check_spread(check, check->first_cut + c, by_cut[c], check->sums + a * labels);
     }
 }
 
@@ -154,7 +158,7 @@ static void add_exactly(void *context, size_t begin, size_t end, size_t worker) 
 static dcrf_status for_all_rows(struct dcrf_check *check, dcrf_task task, void *context,
                                 dcrf_error *error) {
     TRY(dcrf_go_on(check->workspace, WORK, error));
-    return dcrf_parallel_while(check->workspace, check->model->variables, GRAIN, task, context)
+    return dcrf_parallel_while(check->workspace, check->model->variables, 1, task, context)
                ? DCRF_OK
                : dcrf_fail_interrupted(check->workspace, WORK, error);
 }
@@ -340,6 +344,8 @@ static dcrf_status add_plane(struct dcrf_check *check, size_t p, const uint32_t 
 static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
     const size_t count = check->model->variables * check->model->labels;
     const size_t planes = check->distance ? check->content->cut_count : check->model->labels;
+    if (check->distance)
+        TRY(allocate_columns(check, 1, error));
     memset(check->sums, 0, count * sizeof *check->sums);
     for (size_t i = 0; i < planes; i++)
         for (size_t p = 0; p < check->mixture->point_count; p++) {
@@ -394,16 +400,25 @@ dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error)
     return check_magnitudes(check, error);
 }
 
-/* Fast operators need one column at a time; the exact sums need all columns for every pair. */
-static dcrf_status take_columns(struct dcrf_check *check, dcrf_error *error) {
-    const size_t size = check->mixture->size, cuts = check->content->cut_count;
-    const size_t points = check->mixture->point_count;
-    dcrf_release(check->columns);
-    check->columns = dcrf_allocate(check->plan ? 1 : points * cuts, size * sizeof *check->columns);
-    if (!check->columns)
-        return dcrf_fail_memory(error, "the check of a certificate");
-    for (size_t k = 0; k < points * cuts && !check->plan; k++)
-        dcrf_check_fill_column(check, k / cuts, k % cuts, check->columns + k * size);
+/* The exact sums need the values of all points for every pair, but not of all cuts: as many at a
+ * time as there are labels, so that the columns take no more memory than the values of a
+ * certificate may. */
+static dcrf_status add_by_cuts(struct dcrf_check *check, dcrf_error *error) {
+    const size_t cuts = check->content->cut_count, labels = check->model->labels;
+    const size_t points = check->mixture->point_count, size = check->mixture->size;
+    const size_t most = cuts < labels ? cuts : labels;
+    TRY(allocate_columns(check, points * most, error));
+    memset(check->sums, 0, check->model->variables * labels * sizeof *check->sums);
+    for (check->first_cut = 0; check->first_cut < cuts; check->first_cut += most) {
+        const size_t left = cuts - check->first_cut, count = left < most ? left : most;
+        check->cuts_at_once = count;
+        for (size_t k = 0; k < points * count; k++) {
+            TRY(dcrf_go_on(check->workspace, WORK, error));
+            dcrf_check_fill_column(check, k / count, check->first_cut + k % count,
+                                   check->columns + k * size);
+        }
+        TRY(for_all_rows(check, add_exactly_by_cuts, check, error));
+    }
     return DCRF_OK;
 }
 
@@ -412,16 +427,11 @@ void dcrf_check_kernels_clear(struct dcrf_check *check) {
     dcrf_plan_free(&check->own_plan);
 }
 
-static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
-    const bool has_cuts = check->kind == DCRF_CHECK_MIXTURE && check->distance;
-    return for_all_rows(check, has_cuts ? add_exactly_by_cuts : add_exactly, check, error);
-}
-
 dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
-    if (check->kind == DCRF_CHECK_MIXTURE && check->distance)
-        TRY(take_columns(check, error));
     if (!check->plan)
-        return add_gaussians(check, error);
+        return check->kind == DCRF_CHECK_MIXTURE && check->distance
+                   ? add_by_cuts(check, error)
+                   : for_all_rows(check, add_exactly, check, error);
     return check->kind == DCRF_CHECK_GROUP     ? add_group(check, error)
            : check->kind == DCRF_CHECK_MIXTURE ? add_mixture(check, error)
                                                : add_indicators(check, error);

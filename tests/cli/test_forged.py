@@ -335,14 +335,28 @@ class ForgedTest(Case):
             return True
 
         self.assertTrue(is_read(rounds=4096) and not is_read(rounds=4097))
-        self.assertTrue(is_read(mixtures=64) and not is_read(mixtures=65))
-        self.assertTrue(is_read(points=64) and not is_read(points=65) and not is_read(points=0))
+        self.assertTrue(is_read(mixtures=32) and not is_read(mixtures=33))
+        self.assertTrue(is_read(points=32) and not is_read(points=33) and not is_read(points=0))
+        self.assertTrue(is_read(mixtures=2, points=16) and not is_read(mixtures=3, points=11))
         self.assertTrue(is_read(nodes=2) and is_read(nodes=256) and not is_read(nodes=1) and not is_read(nodes=257))
         self.assertTrue(is_read(levels=2**24 - 1) and not is_read(levels=2**24) and not is_read(levels=0))
         self.assertTrue(is_read(after=(0, 1)) and not is_read(after=(1, 0)) and not is_read(after=(0, 2)))
         self.assertTrue(is_read(epsilon=1) and is_read(epsilon=2.0**-1022) and not is_read(epsilon=2.0**-1023) and not is_read(epsilon=0))
         for empty in (1, 2, 3):
             self.assertTrue(is_read(rounds=3) and not is_read(rounds=3, empty=empty))
+
+    def test_bombs(self):
+        """A few bytes per point, and as much memory as the model for each."""
+        c = self.make(0)
+        after, points = c["mixtures"][0]
+        self.assertTrue(self.accepts_in_c() and self.accepts_in_numpy())
+        for mixtures, count in ((1, 64), (32, 2), (64, 64)):
+            c["mixtures"] = [(after, points[:1] * count)] * mixtures
+            self.write("c.cert", encode(c))
+            words = "its sizes do not fit its length" if mixtures > 32 else "too many dual points"
+            self.bad("c.cert", words, "verify", self.image, "--unary", self.unary, "--unary-kind", "energies", *self.model,
+                     "--certificate", "c.cert")
+            self.assertIn("too many rounds or mixtures" if mixtures > 32 else "too many dual points", self.said_in_numpy())
 
     def test_many_small_rounds_count(self):
         """Pixel 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to

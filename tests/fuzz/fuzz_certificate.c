@@ -30,13 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* Small sizes are taken from the bytes: a mismatch would stop the reader early. */
     const size_t variables = size > 16 ? data[8] % 64u : 1, labels = size > 24 ? data[16] % 8u : 1;
     const dcrf_status status =
-        dcrf_certificate_decode(&content, variables, labels, bytes, whole, &error);
+        dcrf_certificate_decode(&content, variables, labels, bytes, whole, NULL, &error);
     fuzz_check(status == DCRF_OK || error.message[0] != 0);
     if (status == DCRF_OK) {
         fuzz_check(dcrf_certificate_encode(&content, &again, &count, &error) == DCRF_OK);
         /* The packing of numbers is not unique, so compare the contents. */
         struct dcrf_certificate_content twice;
-        fuzz_check(dcrf_certificate_decode(&twice, variables, labels, again, count, &error) ==
+        fuzz_check(dcrf_certificate_decode(&twice, variables, labels, again, count, NULL, &error) ==
                    DCRF_OK);
         fuzz_check(twice.rounds == content.rounds && twice.mixture_count == content.mixture_count &&
                    memcmp(twice.labels, content.labels, variables * sizeof *twice.labels) == 0 &&

@@ -139,7 +139,7 @@ static struct example example_of(struct toy toy, dcrf_proof *proof) {
     size_t size;
     const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
     assert_int_equal(dcrf_certificate_decode(&example.content, example.toy.variables,
-                                             example.toy.labels, bytes, size, NULL),
+                                             example.toy.labels, bytes, size, NULL, NULL),
                      DCRF_OK);
     return example;
 }
@@ -435,7 +435,8 @@ static void matrices_are_fixed(void **state) {
     dcrf_proof *proof = prove(&toy, plan);
     const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
     assert_int_equal(
-        dcrf_certificate_decode(&content, toy.variables, toy.labels, bytes, size, NULL), DCRF_OK);
+        dcrf_certificate_decode(&content, toy.variables, toy.labels, bytes, size, NULL, NULL),
+        DCRF_OK);
     content.identity.kernels[1].matrix[5] ^= 1;
     assert_int_equal(dcrf_certificate_encode(&content, &again, &count, NULL), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "lattice", error,

@@ -170,9 +170,14 @@ static void what_overflows_proves_nothing(void **state) {
     assert_true(dcrf_check_most(1, 2) == 2 && dcrf_check_most(2, 1) == 2);
 }
 
-static int yes(void *user) {
-    ++*(size_t *)user;
-    return 1;
+/* Says no so many times, and then yes. */
+struct patience {
+    size_t asked, most;
+};
+
+static int is_enough(void *user) {
+    struct patience *patience = user;
+    return patience->asked++ >= patience->most;
 }
 
 static void checks_can_be_stopped(void **state) {
@@ -181,12 +186,20 @@ static void checks_can_be_stopped(void **state) {
     struct claim claim;
     dcrf_verification found;
     dcrf_error error;
-    size_t asked = 0;
+    struct patience patience = {0};
     new_claim(&claim, 2, unary, feature);
     dcrf_workspace_ask_always(claim.workspace);
-    dcrf_workspace_set_limit(claim.workspace, 0, yes, &asked);
-    assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
-    assert_true(asked > 0);
+    dcrf_workspace_set_limit(claim.workspace, 0, is_enough, &patience);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "reading a certificate", error,
+                 check_claim(&claim, &found, &error));
+    dcrf_status status = DCRF_ERROR_INTERRUPTED;
+    for (size_t most = 0; status == DCRF_ERROR_INTERRUPTED; most++) {
+        patience = (struct patience){.most = most};
+        dcrf_workspace_set_limit(claim.workspace, 0, is_enough, &patience);
+        status = check_claim(&claim, &found, &error);
+        assert_int_equal(patience.asked, status == DCRF_ERROR_INTERRUPTED ? most + 1 : most);
+    }
+    assert_true(patience.most > 5);
     dcrf_workspace_set_limit(claim.workspace, 1e-9, NULL, NULL);
     assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
     dcrf_workspace_set_limit(claim.workspace, 0, NULL, NULL);

@@ -3,9 +3,10 @@
 #include "unit.h"
 
 #include "core/memory.h"
+#include "core/workspace.h"
 #include "metric_toy.h"
 #include "model/model.h"
-#include "verify/certificate.h"
+#include "verify/check.h"
 
 #include <dcrf/grid.h>
 #include <math.h>
@@ -94,7 +95,7 @@ static void try_forgery(const struct metric_toy *toy, const struct certificate *
     dcrf_verification found;
     uint8_t possible[METRIC_TOY_VARIABLES * METRIC_TOY_LABELS];
     assert_int_equal(dcrf_certificate_decode(&content, toy->variables, toy->labels, honest->bytes,
-                                             honest->size, NULL),
+                                             honest->size, NULL, NULL),
                      DCRF_OK);
     if (content.cut_count > 0) {
         forge(&content, kind, rng);
@@ -147,6 +148,36 @@ static void test_certificates(void **state) {
     assert_true(proven >= models / 3);
 }
 
+static int count_questions(void *user) {
+    ++*(size_t *)user;
+    return 0;
+}
+
+/* Comparing the cuts with a large matrix takes long, and asks at every label. */
+static void test_cuts_ask(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    size_t asked = 0, tried = 0;
+    dcrf_rng_seed(&rng, 1);
+    for (uint64_t seed = 5000; tried < 3; seed++) {
+        struct metric_toy toy = metric_toy_make(seed, METRIC_TOY_SAME, false, &rng);
+        if (has_distance(&toy)) {
+            const struct dcrf_certificate_content content = {.has_cuts = true};
+            struct dcrf_check check = {
+                .model = toy.model, .content = &content, .workspace = toy.workspace};
+            dcrf_workspace_ask_always(toy.workspace);
+            dcrf_workspace_set_limit(toy.workspace, 0, count_questions, &asked);
+            asked = 0;
+            assert_int_equal(dcrf_check_cuts(&check, NULL), DCRF_OK);
+            assert_int_equal(asked, toy.labels);
+            dcrf_workspace_set_limit(toy.workspace, 1e-9, NULL, NULL);
+            assert_int_equal(dcrf_check_cuts(&check, NULL), DCRF_ERROR_INTERRUPTED);
+            tried++;
+        }
+        metric_toy_clear(&toy);
+    }
+}
+
 /* Kernels with different distances are refused before the run. */
 static void test_two_distances(void **state) {
     (void)state;
@@ -180,6 +211,7 @@ static void test_two_distances(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_certificates),
+                                       cmocka_unit_test(test_cuts_ask),
                                        cmocka_unit_test(test_two_distances)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
