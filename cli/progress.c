@@ -68,7 +68,7 @@ int progress_cancel(void *user) {
     char what[64];
     if (terminal_line_due(&p->line) && seconds - p->moment_s > QUIET_S) {
         snprintf(what, sizeof what, "%zu iterations done", p->done);
-        progress_stage(p, p->done > 0 ? what : "looking for first labellings");
+        progress_stage(p, p->done > 0 ? what : p->first);
     }
     return interrupt_came();
 }
@@ -106,7 +106,10 @@ void progress_log(void *user, const char *line) {
 /* ---- a run ---------------------------------------------------------------------------------- */
 
 void progress_begin(progress *p, feedback talk, size_t iterations, const time_frame *time) {
-    *p = (progress){.talk = talk, .iterations = iterations, .time = time};
+    *p = (progress){.talk = talk,
+                    .iterations = iterations,
+                    .time = time,
+                    .first = "looking for first labellings"};
     /* Log lines would break up the redrawn one. */
     terminal_line_begin(&p->line, talk == FEEDBACK_NORMAL);
     p->line.began_s = time->began_s;

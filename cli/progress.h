@@ -24,8 +24,9 @@ typedef struct progress {
     terminal_line line;
     size_t iterations; /* maximum; 0: no limit */
     const time_frame *time;
-    size_t done;     /* iterations */
-    double moment_s; /* when the last iteration ended, since the start */
+    size_t done;       /* iterations */
+    double moment_s;   /* when the last iteration ended, since the start */
+    const char *first; /* what is shown before there is an iteration */
 } progress;
 
 /* Watch a run with these limits (0: none), and let Ctrl-C stop the run instead of the program. A

@@ -94,7 +94,7 @@ static bool verify(const evaluation_settings *settings, const built_model *built
         return false;
     progress_begin(&watch, feedback_wanted(&settings->feedback), 0, &built->time);
     progress_limit(&watch, built->workspace);
-    progress_stage(&watch, "checking the certificate");
+    watch.first = "checking the certificate";
     const bool done =
         dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
                                 NULL, 0, &found, &error) >= 0 ||

@@ -4,15 +4,19 @@ runs the command and looks at what it printed, returned and left on the disk.
 A test file is run as: test_something.py PATH/TO/dcrf [unittest arguments]
 """
 
+import fcntl
 import json
 import math
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 import formats
@@ -23,6 +27,7 @@ COMMAND = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "dcrf"
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+TERMINAL_COLUMNS = 120  # room for a whole line
 HANG_S = 1200  # a process that takes as long hangs; a busy machine is no reason
 WIDTH, HEIGHT, LABELS = 6, 5, 3
 PIXELS = [(x, y) for y in range(HEIGHT) for x in range(WIDTH)]
@@ -127,6 +132,25 @@ class Case(unittest.TestCase):
         done = self.run_dcrf(*arguments, **more)
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         return done.stdout
+
+    def on_terminal(self, *arguments, until=None, status=0):
+        """What is shown on a terminal to the end, or until that is shown, when the command is interrupted."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, TERMINAL_COLUMNS, 0, 0))
+        shown = b""
+        with subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=theirs) as run:
+            os.close(theirs)
+            try:
+                while part := os.read(ours, 4096):
+                    shown += part
+                    if until and until.search(shown.decode(errors="replace")):
+                        run.send_signal(signal.SIGINT)
+                        until = None
+            except OSError:  # how Linux says that the other side was closed
+                pass
+            os.close(ours)
+            self.assertEqual(run.wait(timeout=HANG_S), status)
+        return shown.decode()
 
     def bad(self, subject, words, *arguments, status=2, **more):
         """One line that names the subject (maybe behind the option it was given with) and the problem,

@@ -2,22 +2,18 @@
 """What dcrf solve writes: label maps, pictures, the report; and what it says meanwhile."""
 
 import base64
-import fcntl
 import html.parser
 import json
 import os
-import pty
 import re
 import shlex
 import signal
-import struct
 import subprocess
-import termios
 import unittest
 
 import formats
 import volumes
-from case import COMMAND, HANG_S, HEIGHT, IMAGE, LABELS, PIXELS, WIDTH, Case
+from case import COMMAND, HANG_S, HEIGHT, IMAGE, LABELS, PIXELS, TERMINAL_COLUMNS, WIDTH, Case
 
 OKABE_ITO = [(0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178),
              (213, 94, 0), (204, 121, 167)]
@@ -336,9 +332,6 @@ class ReportTest(Case):
         self.assertIn("drown the unaries", Page(self.read("r.html").decode()).texts["p"])
 
 
-COLUMNS = 120  # of the terminal: room for the whole line
-
-
 class FeedbackTest(Case):
     """A run that takes as long as it is let: 120 x 90 noisy pixels, a gap that is not reached."""
 
@@ -352,43 +345,21 @@ class FeedbackTest(Case):
         rows = [[(2 * x, 2 * y, (x * y) % 256) for x in range(width)] for y in range(height)]
         self.image = self.write("big.png", formats.png(rows))
         self.unary = self.write("big.npy", formats.npy(unary, (height, width, 3)))
-        self.arguments = [COMMAND, "solve", self.image, "--unary", self.unary, "--gap", "1e-13",
+        self.arguments = ["solve", self.image, "--unary", self.unary, "--gap", "1e-13",
                           "-m", "lp", "--preset", "common", "-o", "l.png", "--json", "r.json"]
 
     def start(self, *more, **streams):
-        return subprocess.Popen([*self.arguments, *more], cwd=self.folder, **streams)
+        return subprocess.Popen([COMMAND, *self.arguments, *more], cwd=self.folder, **streams)
 
     def test_quiet_in_a_pipe(self):
         run = self.start("--time-limit", "1.5", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         _, errors = run.communicate(timeout=HANG_S)
         self.assertEqual((run.returncode, errors), (0, b""))
 
-    def on_terminal(self, *more, until=None):
-        """What is shown to the end, or until that is shown, when the run is interrupted."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-        run = self.start(*more, stdout=subprocess.DEVNULL, stderr=theirs)
-        os.close(theirs)
-        shown = b""
-        try:
-            while True:
-                part = os.read(ours, 4096)
-                if not part:
-                    break
-                shown += part
-                if until and until.search(shown.decode(errors="replace")):
-                    run.send_signal(signal.SIGINT)
-                    until = None
-        except OSError:  # how Linux says that the other side was closed
-            pass
-        os.close(ours)
-        self.assertEqual(run.wait(timeout=HANG_S), 0)
-        return shown.decode()
-
     def test_progress_on_a_terminal(self):
         bar = re.compile(r"^\[[#.]{20}\] \d+  energy [\d.]+  bound [\d.]+  gap (below )?[\d.]+ %"
                          r"  at most \d+ s left\x1b\[K$")
-        shown = self.on_terminal("--time-limit", str(HANG_S), until=re.compile(r" s left\x1b\[K"))
+        shown = self.on_terminal(*self.arguments, "--time-limit", str(HANG_S), until=re.compile(r" s left\x1b\[K"))
         lines = shown.split("\r")
         words = re.compile(r"^[a-z ]+, \d+ s\x1b\[K$")
         shown_lines = [line for line in lines if line not in ("", "\x1b[K")]
@@ -396,9 +367,9 @@ class FeedbackTest(Case):
         for line in shown_lines:
             self.assertTrue(bar.match(line) or words.match(line), line)
         self.assertTrue(any(bar.match(line) for line in shown_lines))
-        self.assertTrue(all(len(line) < COLUMNS + 3 for line in lines))
+        self.assertTrue(all(len(line) < TERMINAL_COLUMNS + 3 for line in lines))
         self.assertTrue(shown.endswith("\r\x1b[K"))
-        self.assertEqual(self.on_terminal("--time-limit", "1.5", "-q"), "")
+        self.assertEqual(self.on_terminal(*self.arguments, "--time-limit", "1.5", "-q"), "")
 
     def test_interrupt_keeps_the_best_labelling(self):
         run = self.start("-v", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
