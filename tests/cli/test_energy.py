@@ -253,8 +253,7 @@ class RealDataTest(Case):
     def test_photograph(self):
         folder = os.path.join(SHARED_DATA, "msrc-example")
         if not os.path.isdir(folder):
-            print("skipped: no shared data")
-            return
+            self.skipTest("no shared data")
         height, width = 213, 320
         labels = self.write("zero.png", formats.number_png([[0] * width] * height))
         result = self.energy(image=os.path.join(folder, "photo1.png"), labels=labels,

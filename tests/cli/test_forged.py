@@ -358,6 +358,35 @@ class ForgedTest(Case):
                      "--certificate", "c.cert")
             self.assertIn("too many rounds or mixtures" if mixtures > 32 else "too many dual points", self.said_in_numpy())
 
+    def test_progress(self):
+        """A check that takes long says what it does, until it is interrupted."""
+        np, side = self.numpy, 160
+        y, x = np.mgrid[:side, :side]
+        features = np.ascontiguousarray(np.stack([x, y], -1).astype("<f8"))
+        n, zeros = side * side, np.zeros((side * side, LABELS), int)
+        claim = {"x": zeros[:, 0], "round": zeros[:, 0], "epsilon": [], "values": zeros, "mixtures": [], "energy": 0.0, "bound": 0.0, "proven": 0,
+                 "unary": hashlib.sha256(bytes(4 * n * LABELS)).digest(),
+                 "kernels": [(0.5, 1, hashlib.sha256(features.tobytes()).digest(), [0.5, 0.5])]}
+        self.write("c.cert", encode(claim))
+        image = self.write("image.png", formats.number_png([[0] * side] * side))
+        unary = self.write("unary.npy", formats.npy([0.0] * n * LABELS, (side, side, LABELS)))
+        shown = self.on_terminal("verify", image, "--unary", unary, "--unary-kind", "energies", "--spatial", "2,.5", "--bilateral", "none",
+                                 "--certificate", "c.cert", "--threads", "1", until=re.compile("certificate, [0-9]+ s"), status=1)
+        self.assertRegex(shown, r"^(\rchecking the certificate, \d+ s\x1b\[K)+\r\x1b\[Kdcrf: c.cert: interrupted while checking a certificate")
+
+    def test_tiny_energies(self):
+        """Energies of 1e-8: what is false by a thousandth is refused by both."""
+        at = random.Random(1)
+        for seed in range(8):
+            honest = self.make(seed, 1e-8, unary=[at.uniform(0, 2) * 1e-8 for _ in range(WIDTH * LABELS)])
+            self.assertEqual((self.said_in_numpy(), self.verify().stderr), ("", ""))
+            _, energies = self.truth(honest)
+            for claim, value in (("bound", energies.min() * 1.001), ("energy", honest["energy"] * 0.999), ("energy", honest["energy"] * 1.001)):
+                c = dict(honest, **{claim: value})
+                self.write("c.cert", encode(c))
+                self.assertIn("claims more", self.said_in_numpy())
+                self.assertIn("claims more", self.verify().stderr)
+
     def test_many_small_rounds_count(self):
         """Pixel 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to
         label 0 by 0.45 of one each: 135 in all, of which nothing is left if each is subtracted by itself."""

@@ -448,7 +448,6 @@ class RealDataTest(Case):
     def shared(self, *names):
         path = os.path.join(SHARED_DATA, *names)
         if not os.path.exists(path):
-            print("skipped: no shared data")
             self.skipTest("no shared data")
         return path
 

@@ -72,6 +72,15 @@ class ProofTest(Case):
                 self.assertTrue(all(1 <= number <= LABELS for number in numbers))
         self.assertGreater(proven, WIDTH * HEIGHT)
 
+    def test_what_is_trusted(self):
+        """The words say what a certificate is about: the formula, or the matrix that a lattice is."""
+        for operator, words in (("exact", "for the exact operator: the kernels were computed here."),
+                                ("fast", "for the fast operators: it is about the matrix that the lattice built here is (its\n"
+                                         "hash is the certificate's), not about the Gaussians that it stands for.")):
+            self.solve(operator=operator)
+            said = self.good("verify", self.image, "--unary", self.unary, "--certificate", "proof.cert", *MODEL)
+            self.assertTrue(said.startswith("The certificate holds, " + words + "\n"), said)
+
     def test_other_problems_are_refused(self):
         self.solve()
         self.verify()
@@ -175,8 +184,7 @@ class ProofTest(Case):
         """A proof whose rounds need labels that were excluded in several passes between them."""
         folder = os.path.join(SHARED_DATA, "eval-set-corel")
         if not os.path.isdir(folder):
-            print("skipped: no shared data")
-            return
+            self.skipTest("no shared data")
         with open(os.path.join(folder, "dataset.json")) as file:
             scale = json.load(file)["unary"]["energy_per_unit"]
         problem = (os.path.join(folder, "images/045.png"), "--unary", os.path.join(folder, "unaries/045.npy"),
@@ -189,8 +197,7 @@ class ProofTest(Case):
     def test_printed_is_verified(self):
         """As script/verify-images does it on all images of both data sets, which are listed so that a run can go on."""
         if not os.path.isdir(SHARED_DATA):
-            print("skipped: no shared data")
-            return
+            self.skipTest("no shared data")
         command = [sys.executable, IMAGES, SHARED_DATA, "--only", "002,001", "--iterations", "3", "--command", case.COMMAND, "--save",
                    self.path("list")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -212,6 +219,15 @@ class ProofTest(Case):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn(f"{run['proven']['pixels']} of {WIDTH * HEIGHT} pixels proven", done.stdout)
+        # Which model it is about is for the reader to compare.
+        self.assertEqual(done.stdout.splitlines()[:3], [
+            f"{WIDTH} x {HEIGHT} pixels, {LABELS} labels, exact operator, no cliques",
+            "kernel: weight 0.2, sigmas 2, 2, symmetric normalization",
+            "kernel: weight 0.3, sigmas 4, 4, 50, 50, 50, symmetric normalization"])
+        self.solve("--normalize", "none")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertIn("kernel: weight 0.2, sigmas 2, 2, no normalization\n", done.stdout)
+        self.solve()
         # Another image, other unaries, one changed byte.
         for change in ([python, SCRIPT, self.unary, self.path("proof.cert"), "-", "-"],
                        [python, SCRIPT, image, self.path("proof.cert"), "-", image]):

@@ -319,6 +319,53 @@ static void cancelling_reaches_the_proof(void **state) {
     free_toy(&toy);
 }
 
+/* Takes half of the time limit for one answer and the rest for another one, and never cancels. */
+struct delay {
+    int asked, first, second;
+    double began_s, limit_s;
+};
+
+static int wait_twice(void *user) {
+    struct delay *delay = user;
+    const double part = delay->asked == delay->first ? 0.5 : delay->asked == delay->second ? 1 : 0;
+    while (dcrf_time_s() < delay->began_s + part * delay->limit_s)
+        ;
+    delay->asked++;
+    return 0;
+}
+
+/* The proof has what the iterations left of the time: half of it here, of which nothing is left in
+ * the midst of its questions. A proof with a limit of its own would ask all of them. */
+static void the_time_is_granted_once(void **state) {
+    (void)state;
+    struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);
+    uint16_t labels[40] = {0};
+    dcrf_certify_settings settings;
+    dcrf_certify_info found;
+    dcrf_certify_settings_defaults(&settings);
+    settings.iterations = 2;
+    settings.gap = 0;
+    settings.time_limit_s = 0;
+    dcrf_workspace_ask_always(toy.workspace);
+    const int whole = certify_until(&toy, labels, PATIENT, settings, &found);
+    int first = 0; /* question after the iterations */
+    while (certify_until(&toy, labels, first, settings, &found), found.stop == DCRF_STOP_CANCELLED)
+        first++;
+    struct delay delay = {0};
+    settings.cancel = wait_twice;
+    settings.cancel_user = &delay;
+    for (double limit_s = 0.02;; limit_s *= 2) { /* until there is time for the iterations */
+        settings.time_limit_s = limit_s;
+        delay = (struct delay){0, first, (first + whole) / 2, dcrf_time_s(), limit_s};
+        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
+                         DCRF_OK);
+        if (found.stop == DCRF_STOP_ITERATIONS && delay.asked > delay.second)
+            break;
+    }
+    assert_true(delay.asked < whole);
+    free_toy(&toy);
+}
+
 static void limits_and_errors(void **state) {
     (void)state;
     struct toy toy = new_toy(3, 8, 3, 2, 0.5, TOY_POTTS, 1);
@@ -370,9 +417,13 @@ static void limits_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_labelling),        cmocka_unit_test(features_with_an_offset),
-        cmocka_unit_test(the_floor_is_a_bound), cmocka_unit_test(the_floor_is_rounded_down),
-        cmocka_unit_test(right_and_wrong),      cmocka_unit_test(cancelling_reaches_the_proof),
+        cmocka_unit_test(any_labelling),
+        cmocka_unit_test(features_with_an_offset),
+        cmocka_unit_test(the_floor_is_a_bound),
+        cmocka_unit_test(the_floor_is_rounded_down),
+        cmocka_unit_test(right_and_wrong),
+        cmocka_unit_test(cancelling_reaches_the_proof),
+        cmocka_unit_test(the_time_is_granted_once),
         cmocka_unit_test(limits_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,44 @@ static void dear_labels(void **state) {
         }
 }
 
+/* Both labels of variable 0 cost 1.25 times 2^20. Each round decides another variable, which takes
+ * 0.49 units in the last place from label 0, and nothing is left of that: the error that is stated
+ * grows with the rounds. */
+static void errors_grow_with_the_rounds(void **state) {
+    (void)state;
+    enum { CROWD = 700 };
+    const double unit = 0x1p-32, weight = 0.245 * unit;
+    const dcrf_grid grid = dcrf_grid_1d(CROWD + 1);
+    float unary[2 * (CROWD + 1)] = {0x1.4p20f, 0x1.4p20f}, feature[CROWD + 1] = {0};
+    uint16_t labels[CROWD + 1] = {0};
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, 2);
+    dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F32, &grid, 1), weight);
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    struct dcrf_knowledge known;
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_knowledge_init(&known, plan, workspace, labels, NULL), DCRF_OK);
+    for (size_t b = 1; b <= CROWD; b++) {
+        uint8_t marked[CROWD + 1] = {0};
+        marked[b] = 1;
+        assert_int_equal(dcrf_knowledge_decide(&known, marked, NULL), DCRF_OK);
+        const double lost = known.cost[0] - known.cost[1] + 2 * weight * (double)b;
+        assert_true(fabs(lost) <= known.error[0]);
+    }
+    assert_true(known.rounds == CROWD && known.cost[0] == known.cost[1]);
+    dcrf_knowledge_clear(&known);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+}
+
 /* The kept result of a proof does not refer to the plan. */
 static void the_result_is_kept(void **state) {
     (void)state;
@@ -184,8 +222,11 @@ static void the_result_is_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_and_rows),     cmocka_unit_test(columns_of_the_rest),
-        cmocka_unit_test(dead_ends),          cmocka_unit_test(dear_labels),
+        cmocka_unit_test(costs_and_rows),
+        cmocka_unit_test(columns_of_the_rest),
+        cmocka_unit_test(dead_ends),
+        cmocka_unit_test(dear_labels),
+        cmocka_unit_test(errors_grow_with_the_rounds),
         cmocka_unit_test(the_result_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
