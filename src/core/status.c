@@ -38,7 +38,7 @@ const char *dcrf_status_name(dcrf_status status) {
 }
 
 int dcrf_status_from_name(const char *name, dcrf_status *status) {
-    for (size_t i = 0; name && i < NAME_COUNT; i++)
+    for (size_t i = 0; name && status && i < NAME_COUNT; i++)
         if (strcmp(names[i].name, name) == 0) {
             *status = names[i].status;
             return 1;

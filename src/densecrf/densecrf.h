@@ -123,7 +123,9 @@ static inline bool dcrf_densecrf_is_cancelled(const struct dcrf_densecrf_run *ru
                                 .objective = (double)NAN,
                                 .energy = (double)NAN,
                                 .best_energy = (double)NAN,
-                                .lower_bound = (double)NAN};
+                                .lower_bound = (double)NAN,
+                                .relative_gap = (double)NAN,
+                                .stage = DCRF_STAGE_SOLVE};
     return run->progress && run->progress(run->user, &moment) != 0;
 }
 

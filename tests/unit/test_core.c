@@ -40,6 +40,7 @@ static void unknown_status_names_are_refused(void **state) {
     assert_int_equal(dcrf_status_from_name("no such status", &status), 0);
     assert_int_equal(dcrf_status_from_name("", &status), 0);
     assert_int_equal(dcrf_status_from_name(NULL, &status), 0);
+    assert_int_equal(dcrf_status_from_name("time", NULL), 0);
     assert_int_equal(status, DCRF_STOP_TIME);
 }
 
@@ -56,6 +57,7 @@ static void unknown_status_names_are_refused(void **state) {
         assert_int_equal(back, value);                                                             \
         assert_int_equal(type##_from_name("no such name", &back), 0);                              \
         assert_int_equal(type##_from_name(NULL, &back), 0);                                        \
+        assert_int_equal(type##_from_name(name, NULL), 0);                                         \
         assert_int_equal(back, value);                                                             \
     }
 

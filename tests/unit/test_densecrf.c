@@ -202,6 +202,30 @@ static float *infer(const struct problem *p, size_t iterations) {
     return q;
 }
 
+/* Mean field of this kind computes no energies: all of them are unknown. */
+static int check_moment(void *user, const dcrf_moment *moment) {
+    size_t *calls = user;
+    assert_int_equal(moment->iteration, ++*calls);
+    assert_int_equal(moment->stage, DCRF_STAGE_SOLVE);
+    assert_true(moment->time_s >= 0);
+    assert_true(isnan(moment->objective) && isnan(moment->energy) && isnan(moment->best_energy));
+    assert_true(isnan(moment->lower_bound) && isnan(moment->relative_gap));
+    return *calls == 3;
+}
+
+static void progress_is_told(void **state) {
+    (void)state;
+    struct problem *p = problem_new(1);
+    float *q = malloc(VARIABLES * LABELS * sizeof *q);
+    size_t calls = 0;
+    assert_int_equal(dcrf_densecrf_infer(p->crf, p->workspace, 5, q, VARIABLES * LABELS,
+                                         check_moment, &calls, NULL),
+                     DCRF_STOP_CANCELLED);
+    assert_int_equal(calls, 3);
+    free(q);
+    problem_free(p);
+}
+
 static void threads_change_no_byte(void **state) {
     (void)state;
     struct problem *one = problem_new(1), *four = problem_new(4);
@@ -550,6 +574,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exponential_is_good_to_three_ulps),
         cmocka_unit_test(the_shared_softmax_is_its_formula),
+        cmocka_unit_test(progress_is_told),
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(types_of_pictures_change_no_byte),
         cmocka_unit_test(labels_left_out_change_little),
