@@ -164,6 +164,7 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
                                       dcrf_error *error) {
     if (!workspace || !name)
         return dcrf_fail_null(error, "the workspace or the name of the device");
+    DCRF_ENTER(workspace, error);
     size_t index;
     if (strcmp(name, "cpu") == 0) {
         dcrf_workspace_attach(workspace, &dcrf_operator_source_slot, NULL, NULL);
@@ -215,7 +216,7 @@ dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error) {
 
 static dcrf_status need_device(const dcrf_workspace *workspace, const struct dcrf_device **device,
                                dcrf_error *error) {
-    *device = workspace ? dcrf_workspace_find_device(workspace) : NULL;
+    *device = dcrf_workspace_find_device(workspace);
     return *device ? DCRF_OK
                    : dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the workspace is on no device");
 }
@@ -226,6 +227,7 @@ dcrf_status dcrf_device_memory_new(dcrf_device_memory **out, dcrf_workspace *wor
     if (!out)
         return dcrf_fail_null(error, "the place for memory on a device");
     *out = NULL;
+    DCRF_ENTER(workspace, error);
     TRY(need_device(workspace, &device, error));
     DCRF_SCOPED dcrf_device_memory *memory = dcrf_allocate_zero(1, sizeof *memory);
     if (!memory)
@@ -254,12 +256,14 @@ dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *fr
     const struct dcrf_device *device;
     if (!to || !from)
         return dcrf_fail_null(error, "one of the arrays of a copy");
+    DCRF_ENTER(workspace, error);
     TRY(need_device(workspace, &device, error));
     return device->backend->arrays->copy(device->opened, to, from, bytes, error);
 }
 
 dcrf_status dcrf_device_use_stream(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
+    DCRF_ENTER(workspace, error);
     TRY(need_device(workspace, &device, error));
     device->backend->arrays->use_stream(device->opened, stream);
     return DCRF_OK;
@@ -267,6 +271,7 @@ dcrf_status dcrf_device_use_stream(dcrf_workspace *workspace, void *stream, dcrf
 
 dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
+    DCRF_ENTER(workspace, error);
     TRY(need_device(workspace, &device, error));
     return device->backend->arrays->wait_for(device->opened, stream, error);
 }

@@ -85,6 +85,7 @@ dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspa
                                      dcrf_error *error) {
     if (!crf || !workspace)
         return dcrf_fail_null(error, "the model or the workspace");
+    DCRF_ENTER(workspace, error);
     if (crf->term_count > 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the model has kernels, which stay where they are");

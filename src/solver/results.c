@@ -45,6 +45,7 @@ dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
                                     dcrf_error *error) {
     if (!solver)
         return dcrf_fail_null(error, "the solver");
+    DCRF_ENTER(solver->problem.workspace, error);
     const size_t variables = solver->problem.model->variables;
     TRY(dcrf_check_room(counts, count, variables, "the counts", error));
     struct dcrf_judgement judgement = {.counts = counts};
@@ -67,6 +68,7 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
                                   size_t stride, dcrf_error *error) {
     if (!solver)
         return dcrf_fail_null(error, "the solver");
+    DCRF_ENTER(solver->problem.workspace, error);
     const dcrf_model *model = solver->problem.model;
     const bool has_labels_only = !solver->has_started && solver->info.stop > 0;
     if (!solver->has_started && !has_labels_only)
