@@ -47,7 +47,7 @@ const cli_option solve_output_table[] = {
      "colours of the labels, one per line: #rrggbb or R G B, optionally with a name; or settings "
      "saved by the page; the default suits colour-blind readers"},
     {"trace", 0, "FILE.csv", NULL, false, parse_output, offsetof(solve_outputs, trace_file),
-     "time, objective, energies and bound of every iteration"},
+     "time, objective, energies and bound of every candidate, iteration and later stage"},
     {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(solve_outputs, json_file),
      "the result and its settings as JSON; - writes it to the standard output, instead of the "
      "summary"},

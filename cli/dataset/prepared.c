@@ -319,10 +319,12 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
 }
 
 /* The energies of the method's current labellings if its own rounding is the result, otherwise
- * of the best so far. */
+ * of the best so far; from the iterations on, because those of first candidates are far above. */
 static bool take_curve(const dcrf_solver *solver, bool rounded, curve *energies) {
     size_t count;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
+    for (; count > 0 && moments->stage == DCRF_STAGE_CANDIDATES; count--)
+        moments++;
     energies->points = calloc(count + 1, sizeof *energies->points);
     energies->count = energies->points ? count : 0;
     for (size_t k = 0; k < energies->count; k++)

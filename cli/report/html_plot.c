@@ -27,6 +27,16 @@ static svg_axis energy_axis(const solution *found) {
     return svg_axis_up(low - margin, high + margin);
 }
 
+/* Of the trace, what begins with the iterations: the energies of first candidates are far above
+ * those that follow. */
+static solution after_candidates(const solution *found) {
+    solution rest = *found;
+    for (; rest.moment_count > 0 && rest.moments->stage == DCRF_STAGE_CANDIDATES;
+         rest.moment_count--)
+        rest.moments++;
+    return rest;
+}
+
 /* There is nothing to show before the first moment: the axis begins a little before it. */
 static svg_axis time_axis(const solution *found) {
     const double first_s = found->moments[0].time_s;
@@ -51,7 +61,7 @@ static void write_dots(FILE *stream, const solution *found, const svg_axis *time
                        const svg_axis *energy) {
     for (size_t k = 0; k < found->moment_count; k++) {
         const dcrf_moment *moment = &found->moments[k];
-        if (isfinite(moment->energy))
+        if (isfinite(moment->energy) && moment->stage <= DCRF_STAGE_SOLVE)
             fprintf(stream,
                     "<circle class='dot' r='%.1f' cx='%.1f' cy='%.1f'><title>iteration %zu: %.6g"
                     "</title></circle>\n",
@@ -61,7 +71,8 @@ static void write_dots(FILE *stream, const solution *found, const svg_axis *time
     }
 }
 
-void html_plot_write(FILE *stream, const solution *found) {
+void html_plot_write(FILE *stream, const solution *whole) {
+    const solution rest = after_candidates(whole), *found = &rest;
     if (found->moment_count == 0)
         return;
     const svg_axis time = time_axis(found), energy = energy_axis(found);

@@ -35,11 +35,13 @@ DCRF_API int dcrf_method_from_name(const char *name, dcrf_method *method);
 /* The stages of a run, in order. */
 typedef enum dcrf_stage {
     DCRF_STAGE_CANDIDATES = 0, /* labellings and proofs that are cheap to find */
-    DCRF_STAGE_FAST,           /* with exact operators: the same problem with the fast ones */
+    DCRF_STAGE_FAST,           /* with exact operators, among the candidates: the same problem with
+                                * the fast ones */
     DCRF_STAGE_SOLVE,          /* the method's iterations */
-    DCRF_STAGE_FINISH          /* rounding and polishing */
+    DCRF_STAGE_FINISH,         /* rounding and polishing */
+    DCRF_STAGE_PROOF           /* of single variables, if the settings ask for it */
 } dcrf_stage;
-/* "candidates", "fast", "solve", "finish". */
+/* "candidates", "fast", "solve", "finish", "proof". */
 DCRF_API const char *dcrf_stage_name(dcrf_stage stage);
 DCRF_API int dcrf_stage_from_name(const char *name, dcrf_stage *stage);
 
@@ -48,7 +50,7 @@ typedef struct dcrf_moment {
     double time_s; /* wall time since the run began */
     size_t iteration;
     double objective;    /* the quantity the method minimizes */
-    double energy;       /* of this iteration's labelling, if computed */
+    double energy;       /* of the last iteration's labelling, if computed */
     double best_energy;  /* of the best labelling so far */
     double lower_bound;  /* the best bound so far on the energy of every labelling */
     double relative_gap; /* dcrf_relative_gap of the two */
@@ -56,7 +58,8 @@ typedef struct dcrf_moment {
     unsigned char reserved[64];
 } dcrf_moment;
 
-/* Called after every iteration. A nonzero return stops the run. */
+/* Called after every candidate of the first stage, after every iteration, and at the end of the
+ * stages that follow. A nonzero return stops the run; it is not called again after that. */
 typedef int (*dcrf_progress_callback)(void *user, const dcrf_moment *moment);
 
 /* Called often, by the thread that runs the solver: at least once per pass over the data, in every
@@ -105,7 +108,7 @@ typedef struct dcrf_settings {
                             * one, the method's own and that of mean field; if the run may stop by
                             * its gap, others on the way too */
     size_t polish_rounds;  /* maximum */
-    int trace;             /* record a moment for every iteration */
+    int trace;             /* record the moments that `progress` is told */
     dcrf_log_callback log; /* NULL: none */
     void *log_user;
     dcrf_progress_callback progress; /* NULL: none */

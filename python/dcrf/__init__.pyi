@@ -205,7 +205,7 @@ class Result:
     stop: str
     is_constant: bool
     seconds: dict[str, float]
-    trace: dict[str, NDArray[np.float64]]
+    trace: dict[str, NDArray[Any]]
     changes: dict[str, Any]
     warnings: list[str]
     possible: NDArray[np.bool_] | None

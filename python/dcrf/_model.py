@@ -428,12 +428,13 @@ class Model:
         """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound. None means the
         method of the model's preset, or "mf".
 
-        ``progress`` is called after every iteration with a dictionary; returning ``dcrf.STOP`` ends the run with
-        the best labelling so far, and exceptions propagate. ``out`` is an array for the labels.
+        ``progress`` is called with a dictionary after every candidate and iteration, and at the end of later stages
+        (its ``stage`` says which); returning ``dcrf.STOP`` ends the run with the best labelling so far, and
+        exceptions propagate. ``out`` is an array for the labels.
 
         Settings (None: the library's default): ``iterations``, ``time_limit_s``, ``gap``, ``stationarity``,
         ``damping``, ``evaluate_every``, ``rounding_draws``, ``seed``, ``polish_rounds``, ``lp_schedule`` ("huber",
-        "proximal" or "paper"). Moves that improve the labelling (``polish``) and the figures of every iteration
+        "proximal" or "paper"). Moves that improve the labelling (``polish``) and the figures of what is done
         (``trace``) take time: "mf" on a network's output without cliques does them only on request; everything
         else does them, like the command.
 

@@ -49,10 +49,11 @@ def _figure(picture, caption):
 
 
 def _curve(trace, width=560, height=200):
-    """Energy and bound against time; nothing where there are fewer than two moments."""
-    time_s = trace["time_s"]
+    """Energy and bound against time, from the iterations on; nothing where there are fewer than two moments."""
+    shown = np.array([stage != "candidates" for stage in trace["stage"]], bool)
+    time_s = trace["time_s"][shown]
     curves = [("best_energy", "#06c"), ("lower_bound", "#c40")]
-    values = np.concatenate([trace[name] for name, _ in curves])
+    values = np.concatenate([trace[name][shown] for name, _ in curves])
     values = values[np.isfinite(values)]
     if len(time_s) < 2 or not values.size or time_s[-1] <= 0:
         return ""
@@ -61,7 +62,7 @@ def _curve(trace, width=560, height=200):
     for name, colour in curves:
         points = " ".join(
             f"{width * t / time_s[-1]:.1f},{height * (high - value) / max(high - low, 1e-300):.1f}"
-            for t, value in zip(time_s, trace[name])
+            for t, value in zip(time_s, trace[name][shown])
             if math.isfinite(value)
         )
         if points:

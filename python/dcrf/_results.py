@@ -65,7 +65,7 @@ class Verification:
         return self.possible.sum(0) == 1
 
 
-_TRACE = ("iteration", "time_s", "objective", "best_energy", "lower_bound")
+_TRACE = ("iteration", "time_s", "objective", "best_energy", "lower_bound", "stage")
 
 
 class Result:
@@ -105,8 +105,8 @@ class Result:
         self.seconds = info["seconds"]
         self.changes = info["changes"]
         self.warnings = self.changes["warnings"]
-        columns = np.array(info["trace"], dtype=np.float64).reshape(-1, len(_TRACE)).T
-        self.trace = dict(zip(_TRACE, columns))
+        columns = zip(*info["trace"]) if info["trace"] else [()] * len(_TRACE)
+        self.trace = dict(zip(_TRACE, map(np.array, columns)))
         self._image = image
 
     def __repr__(self):

@@ -14,8 +14,9 @@ static PyObject *trace_list(const dcrf_solver *solver) {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
         const dcrf_moment *moment = &moments[i];
-        PyObject *row = Py_BuildValue("(ndddd)", (Py_ssize_t)moment->iteration, moment->time_s,
-                                      moment->objective, moment->best_energy, moment->lower_bound);
+        PyObject *row = Py_BuildValue("(ndddds)", (Py_ssize_t)moment->iteration, moment->time_s,
+                                      moment->objective, moment->best_energy, moment->lower_bound,
+                                      dcrf_stage_name(moment->stage));
         if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
             Py_CLEAR(list);
     }

@@ -207,10 +207,18 @@ static bool can_wait(const dcrf_solver *solver) {
                MUCH_BETTER * (candidates[DCRF_CANDIDATE_CONSTANT].energy - floor);
 }
 
-/* Try a candidate if it is wanted and the run need not stop. */
+/* Try a candidate of this stage, and tell. */
+static dcrf_status try_now(dcrf_solver *solver, dcrf_candidate_kind kind, attempt make,
+                           dcrf_error *error) {
+    TRY(try_once(solver, kind, make, error));
+    dcrf_solver_tell_now(solver, DCRF_STAGE_CANDIDATES);
+    return DCRF_OK;
+}
+
+/* The same if it is wanted and the run need not stop. */
 static dcrf_status try_if(bool is_wanted, dcrf_solver *solver, dcrf_candidate_kind kind,
                           attempt make, dcrf_error *error) {
-    return is_wanted && !dcrf_stop_is_due(&solver->stop) ? try_once(solver, kind, make, error)
+    return is_wanted && !dcrf_stop_is_due(&solver->stop) ? try_now(solver, kind, make, error)
                                                          : DCRF_OK;
 }
 
@@ -220,7 +228,7 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
         return DCRF_OK;
     candidates->have_run = true;
     /* The first candidate gives the solver an energy; without one the run stops here. */
-    dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
+    dcrf_status status = try_now(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))
         status = solver->info.candidates[DCRF_CANDIDATE_UNARY].status;
     if (status == DCRF_OK)
@@ -247,5 +255,7 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
 
 dcrf_status dcrf_solver_try_annealing(dcrf_solver *solver, dcrf_error *error) {
     solver->candidates.is_annealing_due = false;
-    return try_if(true, solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
+    return dcrf_stop_is_due(&solver->stop)
+               ? DCRF_OK
+               : try_once(solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
 }

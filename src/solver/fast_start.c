@@ -29,13 +29,10 @@ bool dcrf_wants_fast_start(const dcrf_solver *solver) {
 
 static int pass_on(void *user, const dcrf_moment *moment) {
     dcrf_solver *solver = user;
-    const dcrf_settings *settings = &solver->settings;
     dcrf_moment passed = *moment;
     passed.stage = DCRF_STAGE_FAST;
     passed.time_s = dcrf_time_s() - solver->stop.began_s;
-    dcrf_trace_add(&solver->trace, &passed);
-    if (settings->progress && settings->progress(settings->progress_user, &passed) != 0)
-        solver->stop.is_cancelled = true;
+    dcrf_solver_tell(solver, &passed);
     return solver->stop.is_cancelled;
 }
 

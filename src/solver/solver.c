@@ -15,6 +15,11 @@
 
 /* ---- the best labelling --------------------------------------------------------------------- */
 
+static void measure_gap(dcrf_solver_info *info) {
+    info->relative_gap =
+        dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
+}
+
 void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy) {
     const size_t variables = solver->problem.model->variables;
     /* A NaN is never better; the first candidate replaces an infinite energy. */
@@ -25,6 +30,7 @@ void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_en
         solver->info.is_constant = dcrf_labels_are_constant(labels, variables);
         if (labels != solver->best)
             memcpy(solver->best, labels, variables * sizeof *labels);
+        measure_gap(&solver->info);
     }
 }
 
@@ -77,10 +83,25 @@ static dcrf_moment this_moment(const dcrf_solver *solver, dcrf_stage stage) {
                          .iteration = info->iterations,
                          .objective = info->objective,
                          .energy = info->rounded.total,
-                         .best_energy = info->energy.total,
+                         .best_energy =
+                             isfinite(info->energy.total) ? info->energy.total : (double)NAN,
                          .lower_bound = info->lower_bound,
                          .relative_gap = info->relative_gap,
                          .stage = stage};
+}
+
+bool dcrf_solver_tell(dcrf_solver *solver, const dcrf_moment *moment) {
+    const dcrf_settings *settings = &solver->settings;
+    dcrf_trace_add(&solver->trace, moment);
+    if (solver->stop.is_cancelled || !settings->progress)
+        return false;
+    return solver->stop.is_cancelled = settings->progress(settings->progress_user, moment) != 0;
+}
+
+dcrf_moment dcrf_solver_tell_now(dcrf_solver *solver, dcrf_stage stage) {
+    const dcrf_moment moment = this_moment(solver, stage);
+    dcrf_solver_tell(solver, &moment);
+    return moment;
 }
 
 static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char *what) {
@@ -92,11 +113,6 @@ static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char
              solver->method->name, what, moment->iteration, moment->objective, moment->energy,
              moment->best_energy, moment->lower_bound, 100 * moment->relative_gap, moment->time_s);
     solver->settings.log(solver->settings.log_user, line);
-}
-
-static void measure_gap(dcrf_solver_info *info) {
-    info->relative_gap =
-        dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
 }
 
 /* Is there a bound, and is the gap to the best labelling larger than the settings ask for? */
@@ -390,16 +406,11 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
         return info->stop = status;
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_SOLVE);
-    dcrf_trace_add(&solver->trace, &moment);
     say(solver, &moment, "iteration");
-    info->stop = dcrf_stop_decide(&solver->stop, solver->run_iterations, report.stationarity,
-                                  info->relative_gap);
-    if (solver->settings.progress &&
-        solver->settings.progress(solver->settings.progress_user, &moment) != 0) {
-        solver->stop.is_cancelled = true;
-        info->stop = DCRF_STOP_CANCELLED;
-    }
-    return info->stop;
+    return info->stop = dcrf_solver_tell(solver, &moment)
+                            ? DCRF_STOP_CANCELLED
+                            : dcrf_stop_decide(&solver->stop, solver->run_iterations,
+                                               report.stationarity, info->relative_gap);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -498,7 +509,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
         status = dcrf_lp_judge(solver->state, info->energy.total, solver->best, &judgement, error);
     info->proven = judgement.right;
     measure_gap(info);
-    const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
+    const dcrf_moment moment = dcrf_solver_tell_now(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
     solver->is_running = false;
     return status < 0 ? status : DCRF_OK;
@@ -533,6 +544,10 @@ static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = dcrf_stop_reason(&solver->stop);
     info->proof_s = dcrf_time_s() - began_s;
+    if (solver->proof) {
+        const dcrf_moment moment = dcrf_solver_tell_now(solver, DCRF_STAGE_PROOF);
+        say(solver, &moment, "proof after iteration");
+    }
     return or_end(solver, info->proof_stop);
 }
 

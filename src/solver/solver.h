@@ -62,6 +62,12 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
  * does an interruption. */
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
 
+/* Record a moment and tell it to the user; returns whether that has cancelled the run. */
+bool dcrf_solver_tell(dcrf_solver *solver, const dcrf_moment *moment);
+
+/* Tell what is known now, at the end of a candidate or of a stage. */
+dcrf_moment dcrf_solver_tell_now(dcrf_solver *solver, dcrf_stage stage);
+
 /* The proof of a run, within its time limit (src/proof/proof.c). It passes its results to
  * dcrf_solver_take_proof: the better of the two labellings, its energy rounded up, a lower bound,
  * and a bound on its relative distance from the optimum. */

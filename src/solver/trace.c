@@ -4,9 +4,12 @@
 
 #define MOST_MOMENTS 16384
 #define LEAST_MOMENTS 16
+/* Of a run, besides the iterations: candidates, the end and the proof. */
+#define OTHER_MOMENTS (DCRF_CANDIDATE_KINDS + 2)
 
 bool dcrf_trace_init(struct dcrf_trace *trace, size_t iterations) {
-    size_t room = iterations < MOST_MOMENTS ? iterations : MOST_MOMENTS;
+    const size_t most = MOST_MOMENTS - OTHER_MOMENTS;
+    size_t room = (iterations < most ? iterations : most) + OTHER_MOMENTS;
     if (room < LEAST_MOMENTS)
         room = LEAST_MOMENTS;
     *trace = (struct dcrf_trace){

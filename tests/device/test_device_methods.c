@@ -160,6 +160,9 @@ static void the_lp_is_the_same(void **state) {
         const double size = fabs(toy_optimum(&toy, NULL)) + 1;
         for (size_t k = 0; k < 2; k++) {
             moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
+            /* Whether the flow is a proof, so that annealing is left out, depends on rounding. */
+            for (; count[k] > 0 && moments[k]->stage == DCRF_STAGE_CANDIDATES; count[k]--)
+                moments[k]++;
             assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], MOST * 8, toy.labels, NULL),
                              DCRF_OK);
         }

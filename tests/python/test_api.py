@@ -334,12 +334,17 @@ class Manners(unittest.TestCase):
 
     def test_progress(self):
         seen = []
-        dcrf.solve(self.image, probabilities=self.p, method="mf", iterations=4, stationarity=0,
-                   progress=lambda moment: seen.append(moment["iteration"]))
-        self.assertEqual(seen, [1, 2, 3, 4])
-        result = dcrf.solve(self.image, probabilities=self.p, method="mf",
-                            progress=lambda moment: dcrf.STOP)
-        self.assertEqual((result.stop, result.iterations), ("cancelled", 1))
+        result = dcrf.solve(self.image, probabilities=self.p, method="mf", iterations=4, stationarity=0, trace=True,
+                            progress=lambda moment: seen.append((moment["iteration"], moment["stage"])))
+        self.assertEqual(seen, [(0, "candidates"), (0, "candidates"), *((k, "solve") for k in range(1, 5)), (4, "finish")])
+        self.assertEqual(seen, list(zip(result.trace["iteration"], result.trace["stage"])))
+        for stage, iterations in (("candidates", 0), ("solve", 1)):
+            result = dcrf.solve(self.image, probabilities=self.p, method="mf",
+                                progress=lambda moment: dcrf.STOP if moment["stage"] == stage else None)
+            self.assertEqual((result.stop, result.iterations), ("cancelled", iterations))
+        seen = []
+        dcrf.solve(self.image, probabilities=self.p, method="lp", proof=True, progress=lambda moment: seen.append(moment["stage"]))
+        self.assertEqual(seen[-2:], ["finish", "proof"])
         model = dcrf.Model(self.image, probabilities=self.p)
         with self.assertRaisesRegex(RuntimeError, "in use"):
             model.solve("mf", progress=lambda moment: model.solve("mf"))

@@ -274,6 +274,8 @@ struct watch {
 
 static int watch_progress(void *user, const dcrf_moment *moment) {
     struct watch *watch = user;
+    if (moment->stage != DCRF_STAGE_SOLVE)
+        return 0;
     assert_int_equal(moment->iteration, ++watch->calls);
     assert_true(isnan(moment->lower_bound));
     watch->best_energy = moment->best_energy;
@@ -364,8 +366,11 @@ static void steps_and_trace(void **state) {
         size_t count;
         const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
         assert_true(count >= 8192 && count <= 16384);
-        assert_int_equal(moments[0].iteration, 1);
-        for (size_t m = 1; m < count; m++) {
+        size_t first = 0; /* iteration */
+        while (moments[first].stage == DCRF_STAGE_CANDIDATES)
+            first++;
+        assert_true(first <= DCRF_CANDIDATE_KINDS && moments[first].iteration <= 2);
+        for (size_t m = first + 1; m < count; m++) {
             assert_int_equal(moments[m].iteration - moments[m - 1].iteration, 2);
             assert_true(moments[m].time_s >= moments[m - 1].time_s);
             assert_true(moments[m].best_energy <= moments[m - 1].best_energy);

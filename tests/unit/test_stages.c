@@ -301,6 +301,104 @@ static void no_time_at_all(void **state) {
     free_toy(&toy);
 }
 
+/* ---- what is told --------------------------------------------------------------------------- */
+
+#define MOST_TOLD 64
+
+/* The moments of a run, and which of them cancels it. */
+struct told {
+    dcrf_moment moments[MOST_TOLD];
+    size_t count, cancels_at;
+};
+
+static int listen(void *user, const dcrf_moment *moment) {
+    struct told *told = user;
+    assert_true(told->count < MOST_TOLD);
+    assert_true(told->count <= told->cancels_at); /* not called again */
+    told->moments[told->count] = *moment;
+    return told->count++ == told->cancels_at;
+}
+
+static dcrf_solver *new_listened(const struct toy *toy, dcrf_method method, dcrf_proving proof,
+                                 struct told *told) {
+    dcrf_settings settings;
+    dcrf_solver *solver;
+    dcrf_settings_defaults(&settings, method);
+    settings.iterations = 6;
+    settings.stationarity = 0;
+    settings.proof = proof;
+    settings.trace = 1;
+    settings.progress = listen;
+    settings.progress_user = told;
+    assert_int_equal(dcrf_solver_new(&solver, toy->plan, toy->workspace, &settings, NULL), DCRF_OK);
+    return solver;
+}
+
+/* First the candidates that were tried, then the iterations, then the end of each later stage. */
+static void check_stages(const dcrf_solver *solver, const struct told *told, dcrf_proving proof) {
+    const dcrf_solver_info info = info_of(solver);
+    size_t counts[DCRF_STAGE_PROOF + 1] = {0}, tried = 0, traced;
+    for (size_t k = 0; k < told->count; k++) {
+        const dcrf_moment *moment = &told->moments[k];
+        counts[moment->stage]++;
+        assert_true(k == 0 || moment->stage >= moment[-1].stage);
+        assert_true(k == 0 || moment->time_s >= moment[-1].time_s);
+        assert_true(isfinite(moment->best_energy));
+        if (moment->stage == DCRF_STAGE_CANDIDATES)
+            assert_true(isnan(moment->objective) && isnan(moment->energy) &&
+                        isnan(moment->lower_bound) && isnan(moment->relative_gap));
+        assert_int_equal(moment->iteration, counts[DCRF_STAGE_SOLVE]);
+    }
+    for (size_t k = 0; k < DCRF_CANDIDATE_KINDS; k++)
+        tried += (size_t)info.candidates[k].was_tried;
+    assert_int_equal(counts[DCRF_STAGE_CANDIDATES], tried);
+    assert_int_equal(counts[DCRF_STAGE_FAST], 0);
+    assert_int_equal(counts[DCRF_STAGE_SOLVE], info.iterations);
+    assert_int_equal(counts[DCRF_STAGE_FINISH], 1);
+    assert_int_equal(counts[DCRF_STAGE_PROOF], proof != DCRF_PROVE_BY_GAP);
+    const dcrf_moment *last = &told->moments[told->count - 1];
+    assert_true(last->best_energy == info.energy.total);
+    assert_true(
+        !(last->relative_gap < info.relative_gap || last->relative_gap > info.relative_gap));
+    const dcrf_moment *trace = dcrf_solver_trace(solver, &traced);
+    assert_int_equal(traced, told->count);
+    assert_memory_equal(trace, told->moments, traced * sizeof *trace);
+}
+
+/* Whichever moment cancels a run, no later stage begins, and the callback is not called again. */
+static void stages_are_told(void **state) {
+    (void)state;
+    struct toy toy = new_toy(5, TOY_VARIABLES, 4, 1, 0.1, TOY_POTTS, 1);
+    for (int k = 0; k < DCRF_METHOD_LP + 3; k++) {
+        const dcrf_method method = (dcrf_method)(k < DCRF_METHOD_LP ? k : DCRF_METHOD_LP);
+        const dcrf_proving proof = (dcrf_proving)(k - (int)method);
+        struct told whole = {.cancels_at = SIZE_MAX};
+        dcrf_solver *solver = new_listened(&toy, method, proof, &whole);
+        const dcrf_status usual = dcrf_solver_run(solver, NULL);
+        assert_true(usual > 0);
+        check_stages(solver, &whole, proof);
+        dcrf_solver_free(&solver);
+        for (size_t at = 0; at < whole.count; at++) {
+            struct told told = {.cancels_at = at};
+            solver = new_listened(&toy, method, proof, &told);
+            const dcrf_status stop = dcrf_solver_run(solver, NULL);
+            const dcrf_solver_info info = info_of(solver);
+            const dcrf_stage stage = told.moments[at].stage;
+            assert_int_equal(told.count, at + 1);
+            assert_int_equal(stage, whole.moments[at].stage);
+            assert_int_equal(stop, stage <= DCRF_STAGE_SOLVE ? DCRF_STOP_CANCELLED : usual);
+            assert_int_equal(info.iterations, whole.moments[at].iteration);
+            assert_int_equal(info.proof_stop,
+                             proof != DCRF_PROVE_BY_GAP && stage != DCRF_STAGE_PROOF
+                                 ? DCRF_STOP_CANCELLED
+                                 : DCRF_OK);
+            assert_true(isfinite(info.energy.total));
+            dcrf_solver_free(&solver);
+        }
+    }
+    free_toy(&toy);
+}
+
 /* ---- exact after fast ----------------------------------------------------------------------- */
 
 static void exact_after_fast(void **state) {
@@ -320,16 +418,17 @@ static void exact_after_fast(void **state) {
     assert_int_equal(info.candidates[DCRF_CANDIDATE_FAST].status, DCRF_OK);
     assert_true(info.energy.total <= info.candidates[DCRF_CANDIDATE_FAST].energy);
     assert_int_equal(info.candidates[DCRF_CANDIDATE_ANNEALING].was_tried, 0);
-    /* First the moments of one stage, then those of the other. */
-    size_t count, of_fast = 0;
+    /* All moments of the fast operators come before those of the iterations. */
+    size_t count, of_fast = 0, of_exact = 0;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
-    while (of_fast < count && moments[of_fast].stage == DCRF_STAGE_FAST)
-        of_fast++;
-    for (size_t k = of_fast; k < count; k++)
-        assert_int_equal(moments[k].stage, DCRF_STAGE_SOLVE);
-    for (size_t k = 1; k < count; k++)
-        assert_true(moments[k].time_s >= moments[k - 1].time_s);
+    for (size_t k = 0; k < count; k++) {
+        of_fast += moments[k].stage == DCRF_STAGE_FAST;
+        of_exact += moments[k].stage == DCRF_STAGE_SOLVE;
+        assert_true(moments[k].stage != DCRF_STAGE_FAST || of_exact == 0);
+        assert_true(k == 0 || moments[k].time_s >= moments[k - 1].time_s);
+    }
     assert_true(of_fast > 0);
+    assert_int_equal(moments[count - 1].stage, DCRF_STAGE_FINISH);
     dcrf_solver_free(&solver);
     free_scene(&scene);
 }
@@ -341,6 +440,7 @@ int main(void) {
         cmocka_unit_test(mean_field_is_never_better),
         cmocka_unit_test(cancelling_works_at_every_question),
         cmocka_unit_test(no_time_at_all),
+        cmocka_unit_test(stages_are_told),
         cmocka_unit_test(exact_after_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
