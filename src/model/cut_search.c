@@ -14,7 +14,8 @@
  *
  * Ordered labels, truncated or not, and any concave function of |i - j| have nonnegative lengths.
  * Otherwise the candidates are these cuts and the pairs of labels, and beyond MOST_PROGRAM_LABELS
- * these cuts alone, each given half of the length that the ones before it allow. */
+ * these cuts alone, each given half of the length that the ones before it allow. In the end every
+ * cut gets what is still left for it. */
 #include "core/error.h"
 #include "core/owned.h"
 #include "model/cuts.h"
@@ -27,6 +28,8 @@
 #define MOST_GREEDY_LABELS 256
 /* Relative to the largest entry: a length that is zero up to rounding error. */
 #define NEGLIGIBLE 1e-9
+/* Likewise, the error of a length that is half a sum of four entries, which are floats. */
+#define NOISE 2e-7
 
 struct search {
     const float *matrix;
@@ -74,9 +77,15 @@ static void list_runs(struct search *s) {
 static bool are_runs_enough(const struct search *s) {
     const size_t pairs = s->labels * (s->labels - 1) / 2;
     for (size_t c = 0; c < pairs; c++)
-        if (s->lengths[c] < -NEGLIGIBLE * s->largest)
+        if (s->lengths[c] < -NOISE * s->largest)
             return false;
     return true;
+}
+
+static void drop_noise(struct search *s) {
+    for (size_t c = 0; c < s->count; c++)
+        if (s->lengths[c] < NOISE * s->largest)
+            s->lengths[c] = 0;
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -193,35 +202,95 @@ static dcrf_status solve_program(struct search *s, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* Smaller sets first: they separate the fewest pairs. */
+/* ---- one cut after the other ---------------------------------------------------------------- */
+
+/* What is left of the matrix once a cut has become longer. */
+static void take_off(const struct search *s, size_t c, double length, double *left) {
+    const uint8_t *set = s->sets + c * s->labels;
+    for (size_t i = 0; i < s->labels; i++)
+        for (size_t j = 0; j < s->labels && set[i]; j++)
+            if (!set[j]) {
+                left[i * s->labels + j] -= length;
+                left[j * s->labels + i] = left[i * s->labels + j];
+            }
+}
+
+/* The least number in a matrix among the pairs that a cut separates. */
+static double least_of_pairs(const struct search *s, size_t c, const double *matrix) {
+    const uint8_t *set = s->sets + c * s->labels;
+    double least = INFINITY;
+    for (size_t i = 0; i < s->labels; i++)
+        for (size_t j = 0; j < s->labels && set[i]; j++)
+            least = set[j] ? least : fmin(least, matrix[i * s->labels + j]);
+    return least;
+}
+
+/* Give a cut this share of the length that the others leave it. */
+static void lengthen(struct search *s, size_t c, double share, double *left) {
+    const double more = share * fmax(0, least_of_pairs(s, c, left));
+    s->lengths[c] += more;
+    take_off(s, c, more, left);
+}
+
+static size_t size_of(const struct search *s, size_t c) {
+    size_t size = 0;
+    for (size_t i = 0; i < s->labels; i++)
+        size += s->sets[c * s->labels + i];
+    return size;
+}
+
+/* Smaller sets first: they separate the fewest pairs. Only half of what is left: other cuts may
+ * need the rest more. */
 static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
-    const size_t labels = s->labels;
-    DCRF_SCOPED double *left = dcrf_allocate(labels * labels, sizeof *left);
+    DCRF_SCOPED double *left = dcrf_allocate(s->labels * s->labels, sizeof *left);
     if (!left)
         return dcrf_fail_memory(error, "the cuts of a matrix");
-    for (size_t k = 0; k < labels * labels; k++)
+    for (size_t k = 0; k < s->labels * s->labels; k++)
         left[k] = (double)s->matrix[k];
-    for (size_t size = 1; size < labels; size++)
-        for (size_t c = 0; c < s->count; c++) {
-            const uint8_t *set = s->sets + c * labels;
-            size_t held = 0;
-            for (size_t i = 0; i < labels; i++)
-                held += set[i];
-            if (held != size)
-                continue;
-            double least = INFINITY;
-            for (size_t i = 0; i < labels; i++)
-                for (size_t j = 0; j < labels && set[i]; j++)
-                    least = set[j] ? least : fmin(least, left[i * labels + j]);
-            /* Only half of what is left: other cuts may need the rest more. */
-            s->lengths[c] = least / 2;
-            for (size_t i = 0; i < labels; i++)
-                for (size_t j = 0; j < labels && set[i]; j++)
-                    if (!set[j]) {
-                        left[i * labels + j] -= s->lengths[c];
-                        left[j * labels + i] = left[i * labels + j];
-                    }
-        }
+    for (size_t c = 0; c < s->count; c++)
+        s->lengths[c] = 0;
+    for (size_t size = 1; size < s->labels; size++)
+        for (size_t c = 0; c < s->count; c++)
+            if (size_of(s, c) == size)
+                lengthen(s, c, 0.5, left);
+    return DCRF_OK;
+}
+
+/* left = mu - d; returns whether d is below mu. */
+static bool find_left(const struct search *s, double *left) {
+    bool is_below = true;
+    for (size_t k = 0; k < s->labels * s->labels; k++)
+        left[k] = (double)s->matrix[k];
+    for (size_t c = 0; c < s->count; c++)
+        if (s->lengths[c] > 0)
+            take_off(s, c, s->lengths[c], left);
+    for (size_t k = 0; k < s->labels * s->labels; k++)
+        is_below &= left[k] >= 0;
+    return is_below;
+}
+
+/* Shorten the cuts between pairs that are too far apart, each as much as its worst pair demands. */
+static void shorten(struct search *s, double *left) {
+    for (size_t k = 0; k < s->labels * s->labels; k++) {
+        const double mu = (double)s->matrix[k];
+        left[k] = left[k] < 0 ? mu / (mu - left[k]) : 1; /* a factor */
+    }
+    for (size_t c = 0; c < s->count; c++)
+        if (s->lengths[c] > 0)
+            s->lengths[c] *= least_of_pairs(s, c, left);
+    find_left(s, left);
+}
+
+/* Undo what rounding has done to the lengths: shorten them, then lengthen them, one by one. */
+static dcrf_status fit(struct search *s, dcrf_error *error) {
+    DCRF_SCOPED double *left = dcrf_allocate(s->labels * s->labels, sizeof *left);
+    if (!left)
+        return dcrf_fail_memory(error, "the cuts of a matrix");
+    if (!find_left(s, left))
+        shorten(s, left);
+    for (size_t c = 0; c < s->count; c++)
+        if (s->lengths[c] > 0)
+            lengthen(s, c, 1, left);
     return DCRF_OK;
 }
 
@@ -271,8 +340,10 @@ static dcrf_status find_lengths(struct search *s, dcrf_error *error) {
         return solve_program(s, error);
     }
     list_runs(s);
-    if (are_runs_enough(s))
+    if (are_runs_enough(s)) {
+        drop_noise(s);
         return DCRF_OK;
+    }
     return s->labels <= MOST_PROGRAM_LABELS ? solve_program(s, error) : raise_in_turn(s, error);
 }
 
@@ -295,6 +366,7 @@ dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t
         return dcrf_fail_memory(error, "cuts");
     TRY(find_lengths(&s, error));
     drop_forbidden(&s);
+    TRY(fit(&s, error));
     TRY(dcrf_cuts_new(cuts, labels, s.count, s.sets, s.lengths, NULL, error));
     const dcrf_status status = bring_below(&s, *cuts, left_out, error);
     if (status < 0)

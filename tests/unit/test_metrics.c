@@ -223,6 +223,10 @@ static void test_matrices(void **state) {
                     matrix[i * labels + j] += (float)fabs(point[i][d] - point[j][d]);
             }
         assert_true(check_below(matrix, labels, &count) < 1e-7);
+        /* Nor does rounding the entries to floats matter. */
+        for (size_t k = 0; k < labels * labels; k++)
+            matrix[k] *= 0.37f;
+        assert_true(check_below(matrix, labels, &count) < 1e-6);
         /* Any other matrix is approximated from below. */
         for (size_t i = 0; i < labels; i++)
             for (size_t j = 0; j < i; j++)
@@ -239,6 +243,14 @@ static void test_matrices(void **state) {
             matrix[k] = fminf(4, fabsf((float)(k / labels) - (float)(k % labels)));
         assert_true(check_below(matrix, labels, &count) == 0);
         assert_int_equal(count, labels + 3);
+        for (size_t k = 0; k < labels * labels; k++)
+            matrix[k] *= 0.3f;
+        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_int_equal(count, labels + 3);
+        for (size_t k = 0; k < labels * labels; k++)
+            matrix[k] = 0.1f * fabsf((float)(k / labels) - (float)(k % labels));
+        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_int_equal(count, labels - 1);
         /* Squares are not a distance: only that between neighbours is representable. */
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] *= matrix[k];
