@@ -45,7 +45,8 @@ typedef struct dcrf_certify_info {
     double time_s;
     size_t right; /* variables whose label is proven to be the one in every optimal labelling */
     size_t wrong; /* variables whose label is proven to be in no optimal labelling */
-    unsigned char reserved[64];
+    dcrf_left_out bound_left_out; /* by lower_bound; its energy is that of the labelling */
+    unsigned char reserved[32];
 } dcrf_certify_info;
 
 /* Certify a labelling: one label per variable. */

@@ -41,11 +41,19 @@ DCRF_API dcrf_status dcrf_model_set_cuts(dcrf_model *model, size_t kernel, size_
 DCRF_API dcrf_status dcrf_model_set_distance(dcrf_model *model, size_t kernel, const char *name,
                                              dcrf_error *error);
 
-/* How many cuts represent a kernel in the LP, and the largest part of any mu(i, j) that they omit.
- * It is 0 for Potts, for the distances above and for any matrix that is a sum of cuts. The LP's
- * bound is for the energy without the omitted part. */
+/* What the cuts of the LP leave out of compatibilities, and so its lower bound of energies: nothing
+ * (all 0) of Potts, of the distances above and of any matrix that is a sum of cuts. A part of a
+ * mu(i, j) below 1e-6 of it counts as rounding error. */
+typedef struct dcrf_left_out {
+    double distance; /* the largest part of a mu(i, j) */
+    double fraction; /* the largest fraction of a mu(i, j) */
+    double energy;   /* of a labelling: the bound stays this much below its energy; NaN: unknown */
+    double gap; /* dcrf_relative_gap does not fall below this for that labelling; NaN: unknown */
+} dcrf_left_out;
+
+/* How many cuts represent a kernel in the LP, and what they leave out, of no labelling. */
 DCRF_API dcrf_status dcrf_model_count_cuts(const dcrf_model *model, size_t kernel, size_t *count,
-                                           double *left_out, dcrf_error *error);
+                                           dcrf_left_out *left_out, dcrf_error *error);
 
 #ifdef __cplusplus
 }

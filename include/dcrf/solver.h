@@ -15,6 +15,7 @@
 #ifndef DCRF_SOLVER_H
 #define DCRF_SOLVER_H
 
+#include <dcrf/compatibility.h>
 #include <dcrf/labelling.h>
 
 #ifdef __cplusplus
@@ -229,11 +230,12 @@ typedef struct dcrf_solver_info {
     double round_s;         /* rounding */
     double polish_s;        /* polishing */
     dcrf_candidate candidates[DCRF_CANDIDATE_ROOM]; /* indexed by dcrf_candidate_kind */
-    size_t proven;           /* variables with one possible label; 0 without a bound */
-    double proof_s;          /* wall time of the proof in seconds */
-    dcrf_status proof_stop;  /* DCRF_OK, or why the requested proof is incomplete */
-    uint16_t constant_label; /* of the best constant labelling, if its energy is known */
-    unsigned char reserved[62];
+    size_t proven;                /* variables with one possible label; 0 without a bound */
+    double proof_s;               /* wall time of the proof in seconds */
+    dcrf_status proof_stop;       /* DCRF_OK, or why the requested proof is incomplete */
+    uint16_t constant_label;      /* of the best constant labelling, if its energy is known */
+    dcrf_left_out bound_left_out; /* by lower_bound; its energy is that of the labelling */
+    unsigned char reserved[32];
 } dcrf_solver_info;
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);

@@ -98,7 +98,8 @@ typedef struct dcrf_tile_facts {
     size_t iterations;
     size_t changed; /* variables of the inner region whose label differs from their unary minimum */
     size_t plan_bytes;
-    unsigned char reserved[64];
+    dcrf_left_out bound_left_out; /* by the bound of the window's own problem */
+    unsigned char reserved[32];
 } dcrf_tile_facts;
 
 /* The result of a window. Arrays are over the window and valid during the call. */
@@ -140,7 +141,8 @@ typedef struct dcrf_tiles_info {
     double model_s;       /* wall time in seconds: callbacks */
     double plan_s;        /* plans */
     double solve_s;       /* solvers and energies */
-    unsigned char reserved[64];
+    dcrf_left_out bound_left_out; /* the most of any tile; of no labelling */
+    unsigned char reserved[32];
 } dcrf_tiles_info;
 
 /* Solve all tiles. The settings apply to each tile, except that the time limit is for all together:

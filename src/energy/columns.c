@@ -18,7 +18,7 @@ static bool are_same(const struct dcrf_cuts *one, const struct dcrf_cuts *other)
 static dcrf_status add_kernel(struct dcrf_columns *columns, const dcrf_model *model, size_t kernel,
                               dcrf_error *error) {
     struct dcrf_column_group *group = &columns->groups[columns->group_count];
-    double left_out;
+    dcrf_left_out left_out;
     TRY(dcrf_model_find_cuts(model, kernel, &group->cuts, &group->own, &left_out, error));
     group->count = group->cuts ? group->cuts->count : model->labels;
     size_t g = 0;
@@ -30,6 +30,7 @@ static dcrf_status add_kernel(struct dcrf_columns *columns, const dcrf_model *mo
     else
         columns->group_count++;
     columns->most = group->count > columns->most ? group->count : columns->most;
+    dcrf_left_out_join(&columns->left_out, &left_out);
     return DCRF_OK;
 }
 

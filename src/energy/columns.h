@@ -21,8 +21,9 @@ struct dcrf_column_group {
 struct dcrf_columns {
     size_t group_count;
     struct dcrf_column_group *groups;
-    size_t *group_of; /* per kernel; DCRF_NO_GROUP if its weight is zero */
-    size_t most;      /* largest number of columns of a group, but at least that of labels */
+    size_t *group_of;       /* per kernel; DCRF_NO_GROUP if its weight is zero */
+    size_t most;            /* largest number of columns of a group, but at least that of labels */
+    dcrf_left_out left_out; /* the most of any kernel */
 };
 
 #define DCRF_NO_GROUP SIZE_MAX

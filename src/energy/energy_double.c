@@ -3,7 +3,7 @@
 #include "energy/energy_double.h"
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "energy/sums.h"
 #include "filter/exact/exact.h"
 
@@ -237,6 +237,43 @@ dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace
     TRY(dcrf_energy_in_double(plan, workspace, labels, energy, pairwise_of_kernel, count, &error_of,
                               error));
     dcrf_energy_round_up(energy, error_of);
+    return DCRF_OK;
+}
+
+/* ---- what the LP leaves out ------------------------------------------------------------------ */
+
+/* rest(i, j) = mu(i, j) - d(i, j) >= 0 */
+static dcrf_status fill_rest(const struct dcrf_model_kernel *kernel, const struct dcrf_cuts *cuts,
+                             float *rest, dcrf_error *error) {
+    const size_t cells = cuts->labels * cuts->labels;
+    DCRF_SCOPED double *distances = dcrf_allocate(cells, sizeof *distances);
+    if (!distances)
+        return dcrf_fail_memory(error, "what the LP leaves out");
+    TRY(dcrf_cuts_distances(cuts, distances, error));
+    for (size_t k = 0; k < cells; k++)
+        rest[k] = (float)((double)kernel->compatibility_values[k] - distances[k]);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_energy_left_out(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                 const struct dcrf_columns *columns, const uint16_t *labels,
+                                 double *energy, dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    DCRF_SCOPED float *rest = dcrf_allocate(model->labels, model->labels * sizeof *rest);
+    if (!rest)
+        return dcrf_fail_memory(error, "what the LP leaves out");
+    *energy = 0;
+    for (size_t m = 0; m < plan->kernel_count; m++) {
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        const bool is_potts = kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
+        double sum;
+        if (kernel->weight == 0 || is_potts || kernel->cuts)
+            continue; /* its cuts are all of it */
+        TRY(fill_rest(kernel, columns->groups[columns->group_of[m]].cuts, rest, error));
+        TRY(sum_by_indicators(plan->kernels[m].op, workspace, labels, model->labels, rest, &sum,
+                              error));
+        *energy += kernel->weight * sum;
+    }
     return DCRF_OK;
 }
 

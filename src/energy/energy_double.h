@@ -2,6 +2,7 @@
 #ifndef DCRF_ENERGY_ENERGY_DOUBLE_H
 #define DCRF_ENERGY_ENERGY_DOUBLE_H
 
+#include "energy/columns.h"
 #include "filter/plan.h"
 
 #include <dcrf/energy.h>
@@ -27,5 +28,11 @@ double dcrf_energy_error_of_constant(const dcrf_model *model, dcrf_workspace *wo
 double dcrf_energy_error_of_floats(const dcrf_plan *plan, dcrf_workspace *workspace,
                                    const uint16_t *labels, const dcrf_energy *energy,
                                    double row_sums);
+
+/* What the columns leave out of a labelling's energy: the pairs, with mu minus the distance of the
+ * cuts in place of mu. */
+dcrf_status dcrf_energy_left_out(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                 const struct dcrf_columns *columns, const uint16_t *labels,
+                                 double *energy, dcrf_error *error);
 
 #endif

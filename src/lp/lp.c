@@ -170,6 +170,10 @@ double dcrf_lp_row_sums(const void *state) {
     return lp->is_measured ? lp->space.total : (double)INFINITY;
 }
 
+const struct dcrf_columns *dcrf_lp_columns(const void *state) {
+    return ((const struct dcrf_lp *)state)->space.columns;
+}
+
 /* alpha_ab = K_ab (u_a - u_b) is the clipped line of width 1 at y = 1 - u. */
 static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {

@@ -92,6 +92,9 @@ dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcr
 /* The sum of all its weighted row sums; infinite before they are measured. */
 double dcrf_lp_row_sums(const void *state);
 
+/* What stands for the compatibilities in the LP. */
+const struct dcrf_columns *dcrf_lp_columns(const void *state);
+
 /* What the best dual point and the energy of any labelling prove about a labelling: how many of its
  * labels occur in every optimal labelling, how many in none, and the number of possible labels of
  * each variable (may be NULL). */

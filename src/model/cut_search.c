@@ -30,6 +30,8 @@
 #define NEGLIGIBLE 1e-9
 /* Likewise, the error of a length that is half a sum of four entries, which are floats. */
 #define NOISE 2e-7
+/* Relative to an entry: what a sum of cuts loses by being rounded to a matrix of floats. */
+#define ROUNDING 1e-6
 
 struct search {
     const float *matrix;
@@ -309,28 +311,45 @@ static void drop_forbidden(struct search *s) {
     }
 }
 
+/* The factor that brings all distances below the matrix; 1 if they are. */
+static double factor_below(const struct search *s, const double *distances) {
+    double factor = 1;
+    for (size_t i = 0; i < s->labels; i++)
+        for (size_t j = 0; j < i; j++) {
+            const double d = distances[i * s->labels + j], mu = entry(s, i, j);
+            if (d > mu)
+                factor = fmin(factor, mu / d * (1 - 0x1p-50));
+        }
+    return factor;
+}
+
+static dcrf_left_out compare(const struct search *s, const double *distances) {
+    dcrf_left_out left_out = {0};
+    for (size_t i = 0; i < s->labels; i++)
+        for (size_t j = 0; j < i; j++) {
+            const double mu = entry(s, i, j), part = mu - distances[i * s->labels + j];
+            if (!(part > ROUNDING * mu))
+                continue;
+            left_out.distance = fmax(left_out.distance, part);
+            left_out.fraction = fmax(left_out.fraction, part / mu);
+            left_out.energy = left_out.gap = (double)NAN;
+        }
+    return left_out;
+}
+
 /* Shorten all lengths by one factor, until d <= mu holds as stored. */
-static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, double *left_out,
+static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, dcrf_left_out *left_out,
                                dcrf_error *error) {
-    const size_t labels = s->labels;
-    DCRF_SCOPED double *distances = dcrf_allocate(labels * labels, sizeof *distances);
+    DCRF_SCOPED double *distances = dcrf_allocate(s->labels * s->labels, sizeof *distances);
     if (!distances)
         return dcrf_fail_memory(error, "the cuts of a matrix");
     for (double factor = 0; factor < 1;) {
         TRY(dcrf_cuts_distances(cuts, distances, error));
-        factor = 1;
-        *left_out = 0;
-        for (size_t i = 0; i < labels; i++)
-            for (size_t j = 0; j < i; j++) {
-                const double d = distances[i * labels + j], mu = entry(s, i, j);
-                if (d > mu)
-                    factor = fmin(factor, mu / d * (1 - 0x1p-50));
-                if (mu > 0)
-                    *left_out = fmax(*left_out, 1 - d / mu);
-            }
+        factor = factor_below(s, distances);
         for (size_t c = 0; c < cuts->count && factor < 1; c++)
             cuts->lengths[c] *= factor;
     }
+    *left_out = compare(s, distances);
     return DCRF_OK;
 }
 
@@ -348,7 +367,7 @@ static dcrf_status find_lengths(struct search *s, dcrf_error *error) {
 }
 
 dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t labels,
-                            double *left_out, dcrf_error *error) {
+                            dcrf_left_out *left_out, dcrf_error *error) {
     struct search s = {.matrix = matrix, .labels = labels};
     *cuts = NULL;
     if (labels > MOST_GREEDY_LABELS)

@@ -293,3 +293,10 @@ dcrf_status dcrf_cuts_distances(const struct dcrf_cuts *cuts, double *matrix, dc
     }
     return DCRF_OK;
 }
+
+void dcrf_left_out_join(dcrf_left_out *most, const dcrf_left_out *other) {
+    most->distance = fmax(most->distance, other->distance);
+    most->fraction = fmax(most->fraction, other->fraction);
+    if (most->fraction > 0)
+        most->energy = most->gap = (double)NAN;
+}

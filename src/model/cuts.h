@@ -12,7 +12,7 @@
 #ifndef DCRF_MODEL_CUTS_H
 #define DCRF_MODEL_CUTS_H
 
-#include <dcrf/status.h>
+#include <dcrf/compatibility.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,8 +61,11 @@ void dcrf_cuts_sets(const struct dcrf_cuts *cuts, uint8_t *sets);
 dcrf_status dcrf_cuts_distances(const struct dcrf_cuts *cuts, double *matrix, dcrf_error *error);
 
 /* The best cuts below a symmetric, nonnegative matrix with zeros on its diagonal: d(i, j) <=
- * matrix[i, j]. *left_out is the largest fraction of an entry that they leave out. */
+ * matrix[i, j]. */
 dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t labels,
-                            double *left_out, dcrf_error *error);
+                            dcrf_left_out *left_out, dcrf_error *error);
+
+/* The larger numbers of two, in the first; the energy is unknown then if anything is left out. */
+void dcrf_left_out_join(dcrf_left_out *most, const dcrf_left_out *other);
 
 #endif

@@ -301,10 +301,10 @@ static dcrf_status check_matrix(const struct dcrf_model_kernel *kernel, size_t n
 
 dcrf_status dcrf_model_find_cuts(const dcrf_model *model, size_t kernel,
                                  const struct dcrf_cuts **cuts, struct dcrf_cuts **own,
-                                 double *left_out, dcrf_error *error) {
+                                 dcrf_left_out *left_out, dcrf_error *error) {
     const struct dcrf_model_kernel *k = &model->kernels[kernel];
     *cuts = *own = NULL;
-    *left_out = 0;
+    *left_out = (dcrf_left_out){0};
     if (k->compatibility == DCRF_COMPATIBILITY_POTTS)
         return DCRF_OK;
     if (k->cuts) {
@@ -319,10 +319,10 @@ dcrf_status dcrf_model_find_cuts(const dcrf_model *model, size_t kernel,
 }
 
 dcrf_status dcrf_model_count_cuts(const dcrf_model *model, size_t kernel, size_t *count,
-                                  double *left_out, dcrf_error *error) {
+                                  dcrf_left_out *left_out, dcrf_error *error) {
     const struct dcrf_cuts *cuts;
     struct dcrf_cuts *own;
-    double part;
+    dcrf_left_out part;
     if (!model || !count || !left_out)
         return dcrf_fail_null(error, "the model or the place for its cuts");
     TRY(dcrf_model_check_kernel(model, kernel, error));

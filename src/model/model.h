@@ -4,7 +4,7 @@
 
 #include "model/kernel.h"
 
-#include <dcrf/model.h>
+#include <dcrf/compatibility.h>
 
 /* A matrix c (1 - I) with c > 0 is Potts with c times the weight, and `weight` and `compatibility`
  * present it as such. What was given is kept beside them, for derivatives and for later weights. */
@@ -71,7 +71,7 @@ void dcrf_model_take_matrix(dcrf_model *model, size_t kernel, float *matrix,
  * *own. NULL for Potts. The error says why there are none. */
 dcrf_status dcrf_model_find_cuts(const dcrf_model *model, size_t kernel,
                                  const struct dcrf_cuts **cuts, struct dcrf_cuts **own,
-                                 double *left_out, dcrf_error *error);
+                                 dcrf_left_out *left_out, dcrf_error *error);
 
 /* Are the compatibilities of all kernels with nonzero weight either Potts or nonnegative matrices
  * with zeros on their diagonal? Then no pair has a negative energy, and a constant labelling has no

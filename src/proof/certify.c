@@ -147,6 +147,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     TRY(run(solver, settings, &made, error));
     if (solver->has_started)
         TRY(prove(solver, labels, &made, error));
+    TRY(dcrf_solver_find_left_out(solver, labels, made.energy.total, &made.bound_left_out, error));
     const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
     made.is_constant = dcrf_labels_are_constant(labels, variables);
     made.time_s = dcrf_time_s() - began_s;

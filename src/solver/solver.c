@@ -489,6 +489,35 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* A short computation is made even after an interrupt. */
+dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
+                                      dcrf_left_out *left_out, dcrf_error *error) {
+    *left_out = (dcrf_left_out){0};
+    if (!solver->method->lower_bound)
+        return DCRF_OK;
+    const struct dcrf_columns *columns = dcrf_lp_columns(solver->state);
+    double part;
+    *left_out = columns->left_out;
+    if (!(left_out->fraction > 0))
+        return DCRF_OK;
+    DCRF_WATCH(solver->problem.workspace,
+               solver->energy_s > SHORT_S ? &solver->stop.interrupt : NULL);
+    const dcrf_status status = dcrf_energy_left_out(solver->problem.plan, solver->problem.workspace,
+                                                    columns, labels, &part, error);
+    if (status < 0)
+        return unless_interrupted(status);
+    left_out->energy = part;
+    left_out->gap = dcrf_relative_gap(energy, energy - part, solver->info.unary_floor);
+    return DCRF_OK;
+}
+
+static dcrf_status find_left_out(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_solver_info *info = &solver->info;
+    return dcrf_solver_leave_out(solver,
+                                 dcrf_solver_find_left_out(solver, solver->best, info->energy.total,
+                                                           &info->bound_left_out, error));
+}
+
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     TRY(dcrf_solver_check(solver, error));
     dcrf_solver_info *info = &solver->info;
@@ -505,6 +534,8 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
         status = dcrf_solver_leave_out(solver, polish(solver, error));
     if (status >= 0)
         status = dcrf_solver_measure(solver, error);
+    if (status == DCRF_OK)
+        status = find_left_out(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
         status = dcrf_lp_judge(solver->state, info->energy.total, solver->best, &judgement, error);
     info->proven = judgement.right;
@@ -541,6 +572,10 @@ static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
     info->proof_stop = solver->has_started ? dcrf_stop_reason(&solver->stop) : info->stop;
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = reason_for(solver, dcrf_proof_of_run(&solver->proof, solver, error));
+    /* The proof may have found another labelling. */
+    const dcrf_status measured = solver->proof ? find_left_out(solver, error) : DCRF_OK;
+    if (info->proof_stop == DCRF_OK)
+        info->proof_stop = measured;
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = dcrf_stop_reason(&solver->stop);
     info->proof_s = dcrf_time_s() - began_s;

@@ -80,6 +80,10 @@ void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const d
  * the model. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
 
+/* What the bound leaves out, and of these labels' energy; nothing without a bound. */
+dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
+                                      dcrf_left_out *left_out, dcrf_error *error);
+
 /* For studies and tests: a solver of the LP that has not started. */
 struct dcrf_lp_experiment;
 void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment);

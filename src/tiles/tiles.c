@@ -14,6 +14,7 @@
 #include "core/workspace.h"
 #include "energy/labelling.h"
 #include "energy/sums.h"
+#include "model/cuts.h"
 #include "model/model.h"
 
 #include <dcrf/labelling.h>
@@ -126,6 +127,7 @@ static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_p
     tile->iterations = found.iterations;
     tile->left_out = found.left_out;
     tile->relative_gap = found.relative_gap;
+    tile->bound_left_out = found.bound_left_out;
 }
 
 static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf_settings *settings,
@@ -246,6 +248,7 @@ void dcrf_tiles_add(dcrf_tiles_info *info, const dcrf_tile_facts *facts) {
         info->left_out = facts->left_out;
     if (!isnan(facts->relative_gap) && !(info->largest_gap >= facts->relative_gap))
         info->largest_gap = facts->relative_gap;
+    dcrf_left_out_join(&info->bound_left_out, &facts->bound_left_out);
     info->iterations = facts->iterations > info->iterations ? facts->iterations : info->iterations;
     info->plan_bytes = facts->plan_bytes > info->plan_bytes ? facts->plan_bytes : info->plan_bytes;
     total->unary += facts->energy.unary;

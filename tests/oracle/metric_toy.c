@@ -114,7 +114,7 @@ static long double saturated(const struct metric_toy *p, size_t a, size_t i) {
     for (size_t k = 0; k < p->model->kernel_count; k++) {
         const struct dcrf_cuts *cuts;
         struct dcrf_cuts *own;
-        double left_out;
+        dcrf_left_out left_out;
         uint8_t sets[1024 * METRIC_TOY_LABELS];
         assert_int_equal(dcrf_model_find_cuts(p->model, k, &cuts, &own, &left_out, NULL), DCRF_OK);
         if (cuts)
@@ -202,6 +202,44 @@ void metric_toy_clear(struct metric_toy *p) {
     dcrf_plan_free(&p->plan);
     dcrf_model_free(&p->model);
     dcrf_workspace_free(&p->workspace);
+}
+
+/* ---- what cuts leave out -------------------------------------------------------------------- */
+
+/* mu - d of two labels. */
+static long double left_out_of(const struct metric_toy *p, const struct dcrf_cuts *cuts,
+                               const uint8_t *sets, size_t kernel, size_t i, size_t j) {
+    long double rest = mu_of(p, kernel, i, j);
+    for (size_t c = 0; c < cuts->count; c++)
+        if (sets[c * p->labels + i] != sets[c * p->labels + j])
+            rest -= (long double)cuts->lengths[c];
+    return rest;
+}
+
+struct metric_toy_left_out metric_toy_left_out(const struct metric_toy *p, const uint16_t *x) {
+    struct metric_toy_left_out found = {0};
+    for (size_t k = 0; k < p->model->kernel_count; k++) {
+        const struct dcrf_cuts *cuts;
+        struct dcrf_cuts *own;
+        dcrf_left_out left_out;
+        uint8_t sets[1024 * METRIC_TOY_LABELS];
+        assert_int_equal(dcrf_model_find_cuts(p->model, k, &cuts, &own, &left_out, NULL), DCRF_OK);
+        if (!own)
+            continue;
+        dcrf_cuts_sets(own, sets);
+        for (size_t i = 0; i < p->labels; i++)
+            for (size_t j = 0; j < i; j++) {
+                const long double part = left_out_of(p, own, sets, k, i, j);
+                if (part > 1e-6L * mu_of(p, k, i, j))
+                    found.fraction = fmaxl(found.fraction, part / mu_of(p, k, i, j));
+            }
+        for (size_t a = 0; a < p->variables; a++)
+            for (size_t b = 0; b < p->variables; b++)
+                if (a != b)
+                    found.energy += p->matrix[k][a][b] * left_out_of(p, own, sets, k, x[a], x[b]);
+        dcrf_cuts_free(&own);
+    }
+    return found;
 }
 
 /* ---- by enumeration ------------------------------------------------------------------------- */

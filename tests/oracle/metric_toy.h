@@ -38,4 +38,12 @@ long double metric_toy_energy(const struct metric_toy *toy, const uint16_t *labe
 /* The lowest energy, and a labelling that attains it. */
 long double metric_toy_optimum(const struct metric_toy *toy, uint16_t *best);
 
+/* What the LP's cuts leave out: the largest part of a distance (beyond rounding), and of the energy
+ * of a labelling. */
+struct metric_toy_left_out {
+    long double fraction, energy;
+};
+struct metric_toy_left_out metric_toy_left_out(const struct metric_toy *toy,
+                                               const uint16_t *labels);
+
 #endif

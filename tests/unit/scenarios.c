@@ -570,7 +570,7 @@ static dcrf_status use_distances(dcrf_error *error) {
     const float matrix[] = {0, 1, 3, 1, 0, 1, 3, 1, 0};
     DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
     size_t count;
-    double left_out;
+    dcrf_left_out left_out;
     TRY(dcrf_model_new(&model, &grid, 3, error));
     TRY(dcrf_model_add_kernel(model, &kernel, error));
     TRY(dcrf_model_set_linear(model, 0, 1.5, error));

@@ -93,9 +93,9 @@ static void test_linear(void **state) {
                 }
             compare_cuts(model);
             size_t count;
-            double left_out;
+            dcrf_left_out left_out;
             assert_int_equal(dcrf_model_count_cuts(model, 0, &count, &left_out, NULL), DCRF_OK);
-            assert_true(left_out == 0);
+            assert_true(left_out.distance == 0 && left_out.fraction == 0 && left_out.energy == 0);
             if (truncations[t] == INFINITY && sizes[s] > 2)
                 assert_int_equal(count, sizes[s] - 1);
             if (truncations[t] == 5 && sizes[s] > 10)
@@ -179,9 +179,10 @@ static void test_cuts(void **state) {
 /* ---- matrices ------------------------------------------------------------------------------- */
 
 /* The cuts are below the matrix, and the reported loss is right. */
-static double check_below(const float *matrix, size_t labels, size_t *count) {
+static dcrf_left_out check_below(const float *matrix, size_t labels, size_t *count) {
     struct dcrf_cuts *cuts;
-    double left_out, largest = 0;
+    dcrf_left_out left_out;
+    double fraction = 0, part = 0;
     assert_int_equal(dcrf_cuts_below(&cuts, matrix, labels, &left_out, NULL), DCRF_OK);
     uint8_t *sets = malloc((cuts->count + 1) * labels);
     dcrf_cuts_sets(cuts, sets);
@@ -193,10 +194,15 @@ static double check_below(const float *matrix, size_t labels, size_t *count) {
                     distance += (long double)cuts->lengths[c];
             const long double mu = (long double)matrix[i * labels + j];
             assert_true(distance <= mu); /* no tolerance */
-            if (mu > 0)
-                largest = fmax(largest, (double)(1 - distance / mu));
+            if (!(mu - distance > 1e-6L * mu))
+                continue; /* a rounding error */
+            fraction = fmax(fraction, (double)(1 - distance / mu));
+            part = fmax(part, (double)(mu - distance));
         }
-    assert_near(left_out, largest, 1e-9);
+    assert_near(left_out.fraction, fraction, 1e-9);
+    assert_near(left_out.distance, part, 1e-9 * part);
+    assert_true(fraction > 0 ? isnan(left_out.energy) : left_out.energy == 0);
+    assert_true(fraction > 0 ? isnan(left_out.gap) : left_out.gap == 0);
     *count = cuts->count;
     free(sets);
     dcrf_cuts_free(&cuts);
@@ -222,11 +228,11 @@ static void test_matrices(void **state) {
                 for (size_t d = 0; d < 3; d++)
                     matrix[i * labels + j] += (float)fabs(point[i][d] - point[j][d]);
             }
-        assert_true(check_below(matrix, labels, &count) < 1e-7);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         /* Nor does rounding the entries to floats matter. */
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] *= 0.37f;
-        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         /* Any other matrix is approximated from below. */
         for (size_t i = 0; i < labels; i++)
             for (size_t j = 0; j < i; j++)
@@ -238,24 +244,24 @@ static void test_matrices(void **state) {
     for (size_t labels = 11; labels <= 60; labels += 7) {
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] = (float)sqrt(fabs((double)(k / labels) - (double)(k % labels)));
-        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] = fminf(4, fabsf((float)(k / labels) - (float)(k % labels)));
-        assert_true(check_below(matrix, labels, &count) == 0);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         assert_int_equal(count, labels + 3);
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] *= 0.3f;
-        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         assert_int_equal(count, labels + 3);
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] = 0.1f * fabsf((float)(k / labels) - (float)(k % labels));
-        assert_true(check_below(matrix, labels, &count) < 1e-6);
+        assert_true(check_below(matrix, labels, &count).fraction == 0);
         assert_int_equal(count, labels - 1);
         /* Squares are not a distance: only that between neighbours is representable. */
         for (size_t k = 0; k < labels * labels; k++)
             matrix[k] *= matrix[k];
-        const double left_out = check_below(matrix, labels, &count);
-        assert_true(left_out > 0 && left_out < 1);
+        const double fraction = check_below(matrix, labels, &count).fraction;
+        assert_true(fraction > 0 && fraction < 1);
     }
 }
 
@@ -265,7 +271,9 @@ static void test_best_below(void **state) {
     (void)state;
     const float square[] = {0, 1, 3, 1, 1, 0, 1, 3, 3, 1, 0, 1, 1, 3, 1, 0};
     size_t count;
-    assert_near(check_below(square, 4, &count), 1.0 / 3, 1e-9);
+    const dcrf_left_out left_out = check_below(square, 4, &count);
+    assert_near(left_out.fraction, 1.0 / 3, 1e-9);
+    assert_near(left_out.distance, 1, 1e-9);
     assert_int_equal(count, 2);
 }
 
@@ -426,7 +434,7 @@ static void test_matrices_of_the_lp(void **state) {
     const float negative[] = {0, -1, -1, 0}, diagonal[] = {1, 1, 1, 1}, vector[] = {1, 2};
     dcrf_error error;
     size_t count;
-    double left_out;
+    dcrf_left_out left_out;
     dcrf_model *model = new_model(2);
     assert_int_equal(dcrf_model_count_cuts(model, 0, &count, &left_out, NULL), DCRF_OK);
     assert_int_equal(count, 2);
