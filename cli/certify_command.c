@@ -37,7 +37,8 @@ static void print_result(const evaluation_settings *settings, const built_model 
                          const void *found) {
     const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
     (void)settings;
-    const proof proven = {certificate->lower_bound, certificate->relative_gap};
+    const proof proven = {certificate->lower_bound, certificate->relative_gap,
+                          certificate->bound_left_out};
     const bool beaten = certificate->best_energy < certificate->energy.total;
     unary_facts_print(stdout, &built->unary);
     print_energies(stdout, &certificate->energy);
@@ -63,7 +64,8 @@ static json_t *result_to_json(const evaluation_settings *settings, const built_m
                               const void *found) {
     const double setup_s = ((const certified *)found)->setup_s;
     const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
-    const proof proven = {certificate->lower_bound, certificate->relative_gap};
+    const proof proven = {certificate->lower_bound, certificate->relative_gap,
+                          certificate->bound_left_out};
     json_t *root =
         json_pack("{s:n, s:I, s:s, s:f, s:f, s:n, s:o, s:b}", "method", "iterations",
                   (json_int_t)certificate->iterations, "stop", dcrf_status_name(certificate->stop),

@@ -12,7 +12,7 @@ void outcome_free(outcome *o) {
 }
 
 json_t *outcome_to_json(const outcome *o) {
-    const proof proven = {o->lower_bound, o->relative_gap};
+    const proof proven = {.lower_bound = o->lower_bound, .relative_gap = o->relative_gap};
     json_t *root = json_pack("{s:I, s:I, s:I, s:s, s:b, s:I, s:o, s:f, s:f, s:f}", "width",
                              (json_int_t)o->width, "height", (json_int_t)o->height, "iterations",
                              (json_int_t)o->iterations, "stop", dcrf_status_name(o->stop),

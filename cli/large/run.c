@@ -135,6 +135,7 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
                                  .relative_gap = nan,
                                  .unary_floor = nan,
                                  .left_out = info->left_out,
+                                 .bound_left_out = info->bound_left_out,
                                  .solve_s = info->solve_s};
     as_one->stop = info->stop != DCRF_OK                      ? info->stop
                    : info->iterations >= settings->iterations ? DCRF_STOP_ITERATIONS

@@ -3,6 +3,7 @@
 #include "report/html.h"
 #include "report/html_pictures.h"
 #include "report/html_plot.h"
+#include "report/left_out_text.h"
 #include "report/solution_text.h"
 
 #include <math.h>
@@ -77,6 +78,12 @@ static void write_figure(const page *p, const char *value, const char *name) {
     fprintf(p->stream, "<div class='figure'><b>%s</b><span>%s</span></div>\n", value, name);
 }
 
+static void write_left_out(const page *p, const dcrf_left_out *left_out) {
+    char text[LEFT_OUT_TEXT_BYTES];
+    if (*left_out_text(left_out, "; ", text))
+        fprintf(p->stream, "<p class='note'>Note: %s.</p>\n", text);
+}
+
 static void write_figures(const page *p) {
     const dcrf_solver_info *info = &p->results->found->info;
     char text[ENERGY_TEXT_BYTES];
@@ -101,6 +108,7 @@ static void write_figures(const page *p) {
     snprintf(text, sizeof text, "%.2f s", seconds_of_run(p->results->found));
     write_figure(p, text, "from setup to polishing");
     fputs("</div>\n", p->stream);
+    write_left_out(p, &info->bound_left_out);
 }
 
 static void write_energy_row(const page *p, const char *name, const dcrf_energy *energy) {

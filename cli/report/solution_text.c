@@ -4,6 +4,7 @@
 #include "io/json.h"
 #include "report/changes_text.h"
 #include "report/flicker.h"
+#include "report/left_out_text.h"
 
 #include <math.h>
 
@@ -32,11 +33,18 @@ void print_energies(FILE *stream, const dcrf_energy *energy) {
     }
 }
 
+static void print_left_out(FILE *stream, const dcrf_left_out *left_out) {
+    char text[LEFT_OUT_TEXT_BYTES];
+    if (*left_out_text(left_out, ";\n      ", text))
+        fprintf(stream, "note: %s\n", text);
+}
+
 void print_proof(FILE *stream, const proof *proven, bool is_constant) {
     if (!isnan(proven->lower_bound)) {
         print_energy_line(stream, "lower bound", proven->lower_bound);
         fprintf(stream, "\n%-14s%16.4f %%  no labelling is better by more than this\n", "gap",
                 100 * proven->relative_gap);
+        print_left_out(stream, &proven->left_out);
     }
     if (is_constant)
         fputs("note: one label wins everywhere: the weights of kernels and cliques drown the "
@@ -156,6 +164,8 @@ static void print_tiles(FILE *stream, const solution *found) {
                 "%-14s%16.4f %%  the largest of a tile's own problem; there is no bound for "
                 "the whole\n",
                 "gap", 100 * tiles->largest_gap);
+    if (!isnan(tiles->largest_gap))
+        print_left_out(stream, &found->info.bound_left_out);
 }
 
 void print_device(FILE *stream, const built_model *built) {
@@ -247,7 +257,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
         fprintf(stream, "  %s everywhere\n",
                 class_text_with_number(&built->classes, found->info.constant_label, class));
     }
-    const proof proven = {info->lower_bound, info->relative_gap};
+    const proof proven = {info->lower_bound, info->relative_gap, info->bound_left_out};
     print_proof(stream, &proven, info->is_constant != 0);
     print_proven(stream, built, found);
     print_warnings(stream, found);
@@ -328,7 +338,8 @@ static json_t *candidates_to_json(const dcrf_solver_info *info) {
 
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings) {
-    const proof proven = {found->info.lower_bound, found->info.relative_gap};
+    const proof proven = {found->info.lower_bound, found->info.relative_gap,
+                          found->info.bound_left_out};
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
     root = json_merge(root, json_pack("{s:o}", "candidates", candidates_to_json(&found->info)));

@@ -23,7 +23,7 @@ from ._model import Model
 from ._once import certify, energy, solve, verify
 from ._operator import Operator
 from ._presets import PRESETS
-from ._results import Certificate, Energy, Result, Verification
+from ._results import Certificate, Energy, LeftOut, Result, Verification
 from ._scribbles import Scribbles
 from ._superpixels import superpixels
 from ._tune import tune
@@ -41,6 +41,7 @@ __all__ = [
     "DeviceError",
     "Energy",
     "Explanation",
+    "LeftOut",
     "MeanFieldResult",
     "Model",
     "Operator",

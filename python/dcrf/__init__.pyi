@@ -151,6 +151,13 @@ class Energy:
     cliques: float
 
 @dataclasses.dataclass(frozen=True)
+class LeftOut:
+    distance: float
+    fraction: float
+    energy: float
+    gap: float
+
+@dataclasses.dataclass(frozen=True)
 class Certificate:
     energies: dict[str, float]
     lower_bound: float
@@ -162,6 +169,7 @@ class Certificate:
     seconds: float
     right: int
     wrong: int
+    left_out: LeftOut | None
     @property
     def energy(self) -> float: ...
 
@@ -201,6 +209,7 @@ class Result:
     unpolished_energy: float
     rounded_energy: float
     proven_share: float
+    left_out: LeftOut | None
     iterations: int
     stop: str
     is_constant: bool

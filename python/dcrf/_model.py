@@ -517,7 +517,7 @@ class Model:
 
     def certify(self, labels, *, void=None, time_limit_s=None, gap=None, iterations=None, progress=None):
         """A proof of how good a labelling from any program is: a lower bound on the energy of every labelling."""
-        return Certificate(
+        return Certificate._made(
             **self._core.certify(
                 self._complete(labels, void),
                 -1.0 if time_limit_s is None else float(time_limit_s),

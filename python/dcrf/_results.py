@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import typing
 
 import numpy as np
 
@@ -20,6 +21,31 @@ class Energy:
 
 
 @dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """What the LP's lower bound leaves out, if a compatibility is no sum of cuts.
+
+    At most ``distance`` of the cost of two labels, ``fraction`` relative to that cost, and ``energy`` of the energy
+    of this labelling. So its gap stays above ``gap``, however long the LP runs. The last two are NaN if there was
+    no time for them.
+    """
+
+    distance: float
+    fraction: float
+    energy: float
+    gap: float
+
+    def __str__(self):
+        text = f"the bound leaves out up to {self.distance:.4g} ({100 * self.fraction:.4g} %) of the cost of two labels"
+        if math.isnan(self.energy):
+            return text
+        return text + f" and {self.energy:.6g} of this energy: the gap stays above {100 * self.gap:.3g} %"
+
+
+def _left_out(given):
+    return None if given is None else LeftOut(**given)
+
+
+@dataclasses.dataclass(frozen=True)
 class Certificate:
     """What is proven about a labelling."""
 
@@ -33,16 +59,22 @@ class Certificate:
     seconds: float
     right: int  # pixels whose label is proven to be that of every optimal labelling,
     wrong: int  # and those whose label is proven to be that of none
+    left_out: typing.Optional[LeftOut]  # by the bound; None: nothing
+
+    @classmethod
+    def _made(cls, left_out, **found):
+        return cls(left_out=_left_out(left_out), **found)
 
     @property
     def energy(self):
         return self.energies["total"]
 
     def __str__(self):
-        return (
+        text = (
             f"energy {self.energy:.6g}, no labelling is below {self.lower_bound:.6g}: "
             f"within {100 * self.relative_gap:.3g} % of the best"
         )
+        return text if self.left_out is None else f"{text}; {self.left_out}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +110,8 @@ class Result:
     dictionary of what changed from the unary minimum (``pixels_changed``, ``labels_before``, ``labels_after``,
     ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list of texts that point out
     suspicious results; ``proven_share``, the fraction of pixels whose label is proven to be that of every
-    optimal labelling (NaN without a bound); ``rounded_energy``, that of the last marginals rounded. After
+    optimal labelling (NaN without a bound); ``left_out``, what the bound leaves out of a compatibility that is no
+    sum of cuts (a ``LeftOut``; None: nothing); ``rounded_energy``, that of the last marginals rounded. After
     ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the labels that an optimal labelling can have,
     and ``proven`` bool, where that is one; with ``certificate=True`` also ``certificate``, bytes for
     ``dcrf.verify``. Else these are None.
@@ -99,6 +132,7 @@ class Result:
         self.unpolished_energy = info["unpolished_energy"]
         self.rounded_energy = info["rounded_energy"]
         self.proven_share = info["proven_share"]
+        self.left_out = _left_out(info["left_out"])
         self.iterations = info["iterations"]
         self.stop = info["stop"]
         self.is_constant = info["is_constant"]
@@ -113,6 +147,8 @@ class Result:
         text = f"<dcrf.Result {self.method}: energy {self.energy:.6g}"
         if not math.isnan(self.lower_bound):
             text += f", lower bound {self.lower_bound:.6g} (gap {100 * self.relative_gap:.3g} %)"
+        if self.left_out is not None:
+            text += f", {self.left_out}"
         text += f", {self.changes['pixels_changed']} pixels changed"
         return text + f", {self.iterations} iterations, stopped by {self.stop}>"
 
@@ -161,6 +197,8 @@ class Result:
                 ("lower bound", f"{self.lower_bound:.6g}"),
                 ("gap", f"{100 * self.relative_gap:.3g} %"),
             ]
+        if self.left_out is not None:
+            rows.append(("note", str(self.left_out)))
         rows += [
             ("method", f"{self.method}, {self.iterations} iterations, {sum(self.seconds.values()):.2f} s"),
             ("stopped by", self.stop),

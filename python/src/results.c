@@ -51,6 +51,14 @@ static PyObject *changes_dictionary(const dcrf_changes *changes) {
         changes->largest_share, "warnings", warnings);
 }
 
+/* What the bound leaves out; None if that is nothing. */
+static PyObject *left_out_dictionary(const dcrf_left_out *left_out) {
+    if (!(left_out->fraction > 0))
+        Py_RETURN_NONE;
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "distance", left_out->distance, "fraction",
+                         left_out->fraction, "energy", left_out->energy, "gap", left_out->gap);
+}
+
 PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
                                   const dcrf_changes *changed) {
     dcrf_solver_info info;
@@ -61,11 +69,12 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
         isnan(info.lower_bound) ? (double)NAN : (double)info.proven / (double)variables;
     PyObject *energies = dcrf_py_energy_dictionary(&info.energy);
     PyObject *trace = trace_list(solver), *changes = changes_dictionary(changed);
+    PyObject *left_out = left_out_dictionary(&info.bound_left_out);
     PyObject *dictionary =
-        energies && trace && changes
+        energies && trace && changes && left_out
             ? Py_BuildValue(
                   "{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d,s:d},"
-                  "s:d,s:y#}",
+                  "s:d,s:O,s:y#}",
                   "method", dcrf_method_name(info.method), "iterations",
                   (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop), "changes",
                   changes, "energies", energies, "objective", info.objective, "lower_bound",
@@ -74,26 +83,28 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
                   info.is_constant ? Py_True : Py_False, "trace", trace, "seconds", "start",
                   info.start_s, "solve", info.solve_s, "evaluate", info.evaluate_s, "round",
                   info.round_s, "polish", info.polish_s, "proof", info.proof_s, "proven_share",
-                  share, /* y# turns NULL into None */
+                  share, "left_out", left_out, /* y# turns NULL into None */
                   "certificate", (const char *)certificate, (Py_ssize_t)size)
             : NULL;
     Py_XDECREF(energies);
     Py_XDECREF(trace);
     Py_XDECREF(changes);
+    Py_XDECREF(left_out);
     return dictionary;
 }
 
 PyObject *dcrf_py_certificate_dictionary(const dcrf_certify_info *certificate) {
     PyObject *energies = dcrf_py_energy_dictionary(&certificate->energy);
-    if (!energies)
-        return NULL;
+    PyObject *left_out = left_out_dictionary(&certificate->bound_left_out);
+    /* N takes the reference, and fails if it is NULL. */
     return Py_BuildValue(
-        "{s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d,s:n,s:n}", "energies", energies, "lower_bound",
-        certificate->lower_bound, "relative_gap", certificate->relative_gap, "best_energy",
-        certificate->best_energy, "is_constant", certificate->is_constant ? Py_True : Py_False,
-        "iterations", (Py_ssize_t)certificate->iterations, "stop",
-        dcrf_status_name(certificate->stop), "seconds", certificate->time_s, "right",
-        (Py_ssize_t)certificate->right, "wrong", (Py_ssize_t)certificate->wrong);
+        "{s:N,s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d,s:n,s:n}", "energies", energies, "left_out", left_out,
+        "lower_bound", certificate->lower_bound, "relative_gap", certificate->relative_gap,
+        "best_energy", certificate->best_energy, "is_constant",
+        certificate->is_constant ? Py_True : Py_False, "iterations",
+        (Py_ssize_t)certificate->iterations, "stop", dcrf_status_name(certificate->stop), "seconds",
+        certificate->time_s, "right", (Py_ssize_t)certificate->right, "wrong",
+        (Py_ssize_t)certificate->wrong);
 }
 
 PyObject *dcrf_py_verification_dictionary(const dcrf_verification *found) {

@@ -5,7 +5,7 @@ import json
 import unittest
 
 import formats
-from case import LABELLING, LABELS, PIXELS, Case, kernel_matrix, unary_energy
+from case import LABELLING, LABELS, PIXELS, UNARY, Case, kernel_matrix, unary_energy
 
 TREE = "# pets and the rest\n0 pets 0.5\n1 pets .5  # a cat\npets all 1\n\n2 all 2.25\n"
 TREE_MATRIX = [[0, 1, 3.75], [1, 0, 3.75], [3.75, 3.75, 0]]
@@ -58,6 +58,38 @@ class CompatibilityTest(Case):
             self.assertEqual(found["pixels_proven"], run["proven"]["pixels"])
             self.bad("c.cert", "longer", "verify", self.image, *model, "truncated-linear:1.25", "--certificate", "c.cert")
             self.bad("c.cert", "another problem", "verify", self.image, *model, "potts", "--certificate", "c.cert")
+
+    def test_what_the_bound_leaves_out(self):
+        """Of squares of differences, the cuts between neighbours are below: 1 of 1, 2 of 4."""
+        numbers = range(LABELS)
+        squares = self.write("squares.npy", formats.npy([float((i - j) ** 2) for i in numbers for j in numbers], (LABELS, LABELS)))
+        model = "--unary", self.unary, "--spatial", "2,1.25", "--bilateral", "none", "--operator", "exact"
+        solve = "solve", self.image, *model, "-m", "lp", "--compatibility"
+        text = self.good(*solve, squares, "-o", "out.png", "--json", "run.json", "--report", "run.html")
+        run = json.loads(self.read("run.json"))
+        left_out = run["bound_left_out"]
+        self.assertAlmostEqual(left_out["distance"], 2, places=6)
+        self.assertAlmostEqual(left_out["fraction"], 0.5, places=6)
+        words = "leaves out up to 2 of the cost of two labels, up to 50 % of it"
+        for output in (text, self.read("run.html").decode()):
+            self.assertIn(words, " ".join(output.split()))
+        found = json.loads(self.good("certify", self.image, *model, "--labels", self.labels, "--compatibility", squares, "--json", "-"))
+        expected = self.pairs(lambda i, j: (i - j) ** 2 - abs(i - j))
+        self.assertGreater(expected, 0)
+        self.assertAlmostEqual(found["bound_left_out"]["energy"], expected, delta=1e-5 * expected)
+        self.assertLessEqual(found["lower_bound"], found["energy"] - found["bound_left_out"]["energy"] * (1 - 1e-6))
+        floor = sum(min(UNARY[LABELS * a : LABELS * a + LABELS]) for a in range(len(PIXELS)))
+        self.assertAlmostEqual(found["bound_left_out"]["gap"], expected / (found["energy"] - floor), places=5)
+        text = self.good("certify", self.image, *model, "--labels", self.labels, "--compatibility", squares)
+        self.assertIn("its gap stays above", text)
+        in_tiles = self.good("solve", self.image, "--unary", self.unary, "--spatial", ".5,1", "--bilateral", "none", "-m", "lp", "--compatibility",
+                             squares, "--tile", "5", "-o", "out.png", "--json", "tiles.json")
+        self.assertIn(words, " ".join(in_tiles.split()))
+        self.assertIsNone(json.loads(self.read("tiles.json"))["bound_left_out"]["energy"])
+        for whole in ("linear", "potts"):
+            text = self.good(*solve, whole, "-o", "out.png", "--json", "run.json", "--report", "run.html")
+            self.assertNotIn("leaves out", text + self.read("run.html").decode())
+            self.assertNotIn("bound_left_out", json.loads(self.read("run.json")))
 
     def test_refusals(self):
         def refuse(subject, words, text):

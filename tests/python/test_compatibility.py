@@ -51,6 +51,35 @@ class Compatibility(unittest.TestCase):
         )
         self.assertEqual([kernel["compatibility"] for kernel in both.kernels], ["linear", None])
 
+    def test_what_the_bound_leaves_out(self):
+        squares = DIFFERENCE**2  # at best the cuts between neighbours are below: 1 for each step
+        lossy = model(squares)
+        result = lossy.solve("lp", iterations=60, certificate=True)
+        pairs = [np.argwhere(result.labels == i) for i in range(5)]
+        self.assertAlmostEqual(result.left_out.distance, 12, places=5)  # of 16
+        self.assertAlmostEqual(result.left_out.fraction, 0.75, places=6)
+        rest = model(squares - DIFFERENCE).energy(result.labels).pairwise
+        self.assertGreater(rest, 0)
+        self.assertAlmostEqual(result.left_out.energy, rest, delta=1e-5 * rest)
+        self.assertLessEqual(result.lower_bound, result.energy - result.left_out.energy)
+        floor = UNARY.min(-1).sum()
+        self.assertAlmostEqual(result.left_out.gap, rest / (result.energy - floor), places=5)
+        self.assertIn("leaves out up to 12 (75 %)", str(result.left_out))
+        self.assertIn("leaves out", repr(result))
+        self.assertIn(("note", str(result.left_out)), result.figures())
+        self.assertIn("leaves out", result.report())
+        certificate = lossy.certify(result.labels)
+        self.assertAlmostEqual(certificate.left_out.energy, rest, delta=1e-5 * rest)
+        self.assertIn("leaves out", str(certificate))
+        for whole in ("linear", 0.3 * DIFFERENCE, None):
+            result = model(whole).solve("lp")
+            self.assertIsNone(result.left_out)
+            self.assertNotIn("leaves out", repr(result) + result.report())
+            certificate = model(whole).certify(result.labels)
+            self.assertIsNone(certificate.left_out)
+            self.assertNotIn("leaves out", str(certificate))
+        self.assertIsNone(lossy.solve("mf").left_out)
+
     def test_refusals(self):
         for given, words in (
             ("truncated-linear:0", "above zero"),
