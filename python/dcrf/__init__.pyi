@@ -284,6 +284,8 @@ class Operator:
 class Tree:
     edges: list[tuple[object, object, float]]
     def __init__(self, edges: Iterable[tuple[object, object, float]]) -> None: ...
+    @classmethod
+    def from_groups(cls, group: tuple[float, Sequence[Any]]) -> Tree: ...
 
 class Cuts:
     sets: NDArray[Any]

@@ -1,5 +1,7 @@
 """What pairs of unlike labels cost, beyond numbers in an array."""
 
+import math
+
 import numpy as np
 
 from ._arrays import array
@@ -23,6 +25,19 @@ class Tree:
             if len(edge) != 3:
                 raise ValueError(f"{edge!r} is no edge: it takes two nodes and a length")
 
+    @classmethod
+    def from_groups(cls, group):
+        """Groups of labels with a cost each: labels cost what the smallest group costs that holds both.
+
+        A group is (cost, members), a member a label or a group, which costs no more than the one around it.
+
+        >>> pets, vehicles = (1, [0, 1]), (2, [3, 4])
+        >>> tree = Tree.from_groups((5, [pets, 2, vehicles]))
+        """
+        edges = []
+        _add_group(group, edges)
+        return cls(edges)
+
     def __repr__(self):
         return f"Tree({self.edges!r})"
 
@@ -35,8 +50,33 @@ class Tree:
                 ends.append(int(node))
             else:
                 raise ValueError(f"the tree has the label {node}; the labels are 0 to {labels - 1}")
+        missing = set(range(labels)).difference(ends) if labels > 1 else ()
+        if missing:
+            raise ValueError(f"label {min(missing)} is missing in the tree")
         lengths = np.array([edge[2] for edge in self.edges], np.float64)
         return "tree", np.array(ends, np.intp), lengths
+
+
+def _add_group(group, edges):
+    """Add the edges of a group at the height cost / 2; returns its node and its cost."""
+    try:
+        cost, members = group
+        cost, members = float(cost), list(members)
+    except (TypeError, ValueError):
+        raise ValueError(f"{group!r} is no group: that takes a cost and a list of members") from None
+    if not (0 <= cost < math.inf) or not members:
+        raise ValueError(f"{group!r} is no group: it takes a finite cost from 0 on, and members")
+    inner = [(m, 0.0) if isinstance(m, (int, np.integer)) else _add_group(m, edges) for m in members]
+    name = f"group {1 + len({edge[1] for edge in edges})}"
+    joined = {edge[0] for edge in edges}
+    for node, own in inner:
+        if node in joined:
+            raise ValueError(f"label {node} occurs twice in the groups")
+        if own > cost:
+            raise ValueError(f"a group that costs {own:g} is in one that costs {cost:g}: inner groups cost no more")
+        joined.add(node)
+        edges.append((node, name, (cost - own) / 2))
+    return name, cost
 
 
 class Cuts:

@@ -1,5 +1,6 @@
 """compatibility=: names, trees, cuts and matrices, against the matrix of the formula."""
 
+import math
 import pickle
 import unittest
 
@@ -18,6 +19,14 @@ TREE_MATRIX = np.array([
     [2.25, 1.75, 3.25, 0, 3],
     [5.25, 4.75, 6.25, 3, 0],
 ])
+GROUPS = dcrf.Tree.from_groups((5, [(2.5, [(1, [0, 2]), 4]), (0, [3]), 1]))
+GROUPS_MATRIX = np.array([
+    [0, 5, 1, 5, 2.5],
+    [5, 0, 5, 5, 5],
+    [1, 5, 0, 5, 2.5],
+    [5, 5, 5, 0, 5],
+    [2.5, 5, 2.5, 5, 0],
+])
 DIFFERENCE = np.abs(PLACES[:, None] - PLACES)
 
 
@@ -33,6 +42,7 @@ class Compatibility(unittest.TestCase):
             ("linear", DIFFERENCE),
             ("truncated-linear:2", np.minimum(DIFFERENCE, 2)),
             (TREE, TREE_MATRIX),
+            (GROUPS, GROUPS_MATRIX),
             (dcrf.Cuts(sets, [1.5, 0.5]), cuts),
             (dcrf.Cuts(sets.astype(bool), [1.5, 0.5]), cuts),
         ):
@@ -85,7 +95,9 @@ class Compatibility(unittest.TestCase):
             ("truncated-linear:0", "above zero"),
             ("nearly", "is not a compatibility"),
             (dcrf.Tree([(0, 1, 1), (1, 2, 1), (2, 0, 1), (3, 4, 1)]), "cycle"),
-            (dcrf.Tree([(0, 1, 1)]), "missing"),
+            (dcrf.Tree([(0, 1, 1)]), "label 2 is missing"),
+            (dcrf.Tree.from_groups((3, [0, 1, 3, 4])), "label 2 is missing"),
+            (dcrf.Tree.from_groups((3, [0, 1, 2, 3, 4, 5])), "label 5"),
             (dcrf.Tree([(0, 9, 1)]), "label 9"),
             (dcrf.Tree([(0, 1, 1), (1, 2, -1), (2, 3, 1), (3, 4, 1)]), "negative"),
             (dcrf.Cuts([[0, 1]], [1]), "2 labels"),
@@ -95,6 +107,19 @@ class Compatibility(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, words):
                 model(given)
+        for group, words in (
+            ((1, [0, (2, [1, 2])]), "costs 2 is in one that costs 1"),
+            ((1, [0, 1, 0]), "label 0 occurs twice"),
+            ((3, [0, (2, [1, 0])]), "label 0 occurs twice"),
+            ((-1, [0, 1]), "finite cost"),
+            ((math.nan, [0, 1]), "finite cost"),
+            ((1, []), "members"),
+            ((1, ["cat", 1]), "'cat' is no group"),
+            ([0, 1, 2], "is no group"),
+            (1, "1 is no group"),
+        ):
+            with self.assertRaisesRegex(ValueError, words):
+                dcrf.Tree.from_groups(group)
         for make in (lambda: dcrf.Tree([(0, 1)]), lambda: dcrf.Cuts([[0, 2]], [1]), lambda: dcrf.Cuts([[0, 1]], [1, 2])):
             self.assertRaises(ValueError, make)
 
