@@ -1,107 +1,35 @@
-/* Names are the library's. A tree is a text file with one edge per line,
- *
- *   0 animals 1       label, group, length
- *   1 animals 1
- *   animals all 2     group, group, length
- *   2 all 3
- *
- * where integers are labels and all other words are groups; # starts a comment. */
 #include "model/compatibility.h"
 
 #include "io/file.h"
-#include "io/lines.h"
 #include "io/npy.h"
+#include "model/distance_file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char option_name[] = "--compatibility";
-static const char tree_prefix[] = "tree:";
 
-/* ---- trees ---------------------------------------------------------------------------------- */
+/* ---- files of text -------------------------------------------------------------------------- */
 
-typedef struct edge_list {
-    size_t count;
-    size_t *ends;
-    double *lengths;
-    line_list groups;
-    size_t labels;
-} edge_list;
-
-static void edges_free(edge_list *edges) {
-    free(edges->ends);
-    free(edges->lengths);
-    lines_free(&edges->groups);
-}
-
-/* A label's node is its number; groups follow in order of first occurrence. */
-static bool find_node(edge_list *edges, const char *word, const char *file, size_t line,
-                      size_t *node, cli_problem *problem) {
-    if (strspn(word, "0123456789") == strlen(word)) {
-        errno = 0;
-        const unsigned long label = strtoul(word, NULL, 10);
-        *node = (size_t)label;
-        return (errno == 0 && label < edges->labels) ||
-               bad_input(problem, file, "has the label %s in edge %zu; the labels are 0 to %zu",
-                         word, line, edges->labels - 1);
-    }
-    for (size_t g = 0; g < edges->groups.count; g++)
-        if (strcmp(edges->groups.lines[g], word) == 0) {
-            *node = edges->labels + g;
-            return true;
-        }
-    *node = edges->labels + edges->groups.count;
-    return lines_add(&edges->groups, word, strlen(word)) || out_of_memory(problem, file);
-}
-
-static bool read_edge(edge_list *edges, char *text, const char *file, size_t line,
-                      cli_problem *problem) {
-    char *remark = strchr(text, '#');
-    if (remark)
-        *remark = '\0';
-    char *words[4] = {NULL}, *end = NULL, *rest = NULL;
-    size_t count = 0;
-    for (char *word = strtok_r(text, " \t", &rest); word && count < 4;
-         word = strtok_r(NULL, " \t", &rest))
-        words[count++] = word;
-    if (count == 0)
-        return true;
-    const double length = count == 3 ? strtod(words[2], &end) : 0;
-    if (count != 3 || *end != '\0')
-        return bad_input(problem, file,
-                         "has an edge that is not 'node node length': number %zu, which begins "
-                         "with '%s'",
-                         line, words[0]);
-    edges->lengths[edges->count] = length;
-    if (!find_node(edges, words[0], file, line, &edges->ends[2 * edges->count], problem) ||
-        !find_node(edges, words[1], file, line, &edges->ends[2 * edges->count + 1], problem))
-        return false;
-    edges->count++;
-    return true;
-}
-
-static bool read_tree(const char *file, edge_list *edges, cli_problem *problem) {
-    line_list list;
-    if (!lines_read(file, &list, problem))
-        return false;
-    edges->ends = calloc(2 * list.count + 1, sizeof *edges->ends);
-    edges->lengths = calloc(list.count + 1, sizeof *edges->lengths);
-    bool done = (edges->ends && edges->lengths) || out_of_memory(problem, file);
-    for (size_t k = 0; done && k < list.count; k++)
-        done = read_edge(edges, list.lines[k], file, k + 1, problem);
-    lines_free(&list);
+static bool apply_tree(const char *file, dcrf_model *model, cli_problem *problem) {
+    distance_tree tree;
+    dcrf_error error;
+    bool done = distance_tree_read(file, dcrf_model_labels(model), &tree, problem);
+    for (size_t k = 0; done && k < dcrf_model_kernels(model); k++)
+        done = dcrf_model_set_tree(model, k, tree.count, tree.ends, tree.lengths, &error) >= 0 ||
+               library_problem(problem, file, &error);
+    distance_tree_free(&tree);
     return done;
 }
 
-static bool apply_tree(const char *file, dcrf_model *model, cli_problem *problem) {
-    edge_list edges = {.labels = dcrf_model_labels(model)};
+static bool apply_cuts(const char *file, dcrf_model *model, cli_problem *problem) {
+    distance_cuts cuts;
     dcrf_error error;
-    bool done = read_tree(file, &edges, problem);
+    bool done = distance_cuts_read(file, dcrf_model_labels(model), &cuts, problem);
     for (size_t k = 0; done && k < dcrf_model_kernels(model); k++)
-        done = dcrf_model_set_tree(model, k, edges.count, edges.ends, edges.lengths, &error) >= 0 ||
+        done = dcrf_model_set_cuts(model, k, cuts.count, cuts.sets, cuts.lengths, &error) >= 0 ||
                library_problem(problem, file, &error);
-    edges_free(&edges);
+    distance_cuts_free(&cuts);
     return done;
 }
 
@@ -145,11 +73,17 @@ static bool apply_name(const char *name, dcrf_model *model, cli_problem *problem
     return true;
 }
 
+/* The file behind "tree:" or "cuts:"; NULL if the text begins otherwise. */
+static const char *file_behind(const char *prefix, const char *text) {
+    return strncmp(text, prefix, strlen(prefix)) == 0 ? text + strlen(prefix) : NULL;
+}
+
 bool compatibility_apply(const char *text, dcrf_model *model, cli_problem *problem) {
-    if (strncmp(text, tree_prefix, sizeof tree_prefix - 1) == 0)
-        return apply_tree(text + sizeof tree_prefix - 1, model, problem) ||
-               problem_of_option(problem, option_name);
-    return ends_with(text, ".npy")
-               ? apply_matrix(text, model, problem) || problem_of_option(problem, option_name)
-               : apply_name(text, model, problem);
+    const char *tree = file_behind("tree:", text), *cuts = file_behind("cuts:", text);
+    if (!tree && !cuts && !ends_with(text, ".npy"))
+        return apply_name(text, model, problem);
+    return (tree   ? apply_tree(tree, model, problem)
+            : cuts ? apply_cuts(cuts, model, problem)
+                   : apply_matrix(text, model, problem)) ||
+           problem_of_option(problem, option_name);
 }

@@ -137,11 +137,12 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 /* ---- models --------------------------------------------------------------------------------- */
 
 const cli_option label_option_table[] = {
-    {"compatibility", 0, "potts|linear|truncated-linear:T|tree:FILE|FILE.npy", "potts", false,
-     parse_input, offsetof(model_options, compatibility),
-     "cost of a pair with different labels i and j: 1, |i - j|, min(|i - j|, T), the path length "
-     "in a tree (lines 'label group length', 'group group length'), or the entry of a symmetric "
-     "matrix"},
+    {"compatibility", 0, "potts|linear|truncated-linear:T|tree:FILE|cuts:FILE|FILE.npy", "potts",
+     false, parse_input, offsetof(model_options, compatibility),
+     "cost of a pair with different labels i and j: 1, |i - j|, min(|i - j|, T); the cost of the "
+     "smallest group that holds both (lines 'group cost COST: labels and groups'), or the path "
+     "length in a tree (lines 'label group length', 'group group length'); the sum of cuts "
+     "(lines 'LENGTH: labels on one side'); or the entry of a symmetric matrix"},
     {0},
 };
 

@@ -60,7 +60,7 @@ typedef struct model_options {
     kernel_options kernels;
     strength_options strength;
     unary_options unary;
-    const char *compatibility;  /* a name, tree:FILE, or a file with a matrix */
+    const char *compatibility;  /* a name, tree:FILE, cuts:FILE, or FILE.npy */
     const char *cliques_source; /* "none", a method of superpixels, or a file */
     size_t min_region_px;       /* 0: the method's default */
     double gamma;               /* NaN: from the strength of the kernels */

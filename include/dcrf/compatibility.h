@@ -26,8 +26,9 @@ DCRF_API dcrf_status dcrf_model_set_linear(dcrf_model *model, size_t kernel, dou
 
 /* mu(i, j) = the length of the path from i to j in a tree. Edge e has a finite length >= 0 and
  * joins nodes ends[2 e] and ends[2 e + 1]. Nodes are numbered from 0 to edge_count. The first ones
- * are the labels, which need not be leaves. For groups of labels with one cost each, join every
- * label to its group's node by an edge of half that cost. */
+ * are the labels, which need not be leaves. For nested groups of labels with a cost each, join a
+ * label to its group by an edge of half the group's cost, and a group to the one around it by half
+ * the difference of their costs. */
 DCRF_API dcrf_status dcrf_model_set_tree(dcrf_model *model, size_t kernel, size_t edge_count,
                                          const size_t *ends, const double *lengths,
                                          dcrf_error *error);

@@ -202,6 +202,14 @@ def arguments_seeds():
     yield b"--seed\n18446744073709551616\nx"
 
 
+def distance_seeds():
+    yield b"\0\x020 pets 0.5\n1 pets .5 # a cat\npets all 1\n\n2 all 2.25\n"
+    yield b"\0\x04all cost 5: animals 3 4\nanimals cost 2: pets 2\r\npets cost 1: 0 1\n"
+    yield b"\0\x020 a 1\n1 a 1\n0 1 1\n"
+    yield b"\1\x03.5: 0 2\n# two labels\n1e3: 1 2 3\n"
+    yield b"\1\x021e308: 0\n1e308: 0 1\n"
+
+
 def lists_seeds():
     yield b"0p0\np1\n  p2 \r\n\n"
     yield b"1sky\nroad & <b>\nthe other\n"
@@ -295,7 +303,8 @@ def outcome_seeds():
 
 
 SEEDS = {"arguments": arguments_seeds, "bmp": bmp_seeds, "certificate": certificate_seeds, "dataset": dataset_seeds,
-         "geo": geo_seeds, "jpeg": jpeg_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds, "map": map_seeds,
+         "distance": distance_seeds, "geo": geo_seeds, "jpeg": jpeg_seeds, "lists": lists_seeds, "log": log_seeds,
+         "made": made_seeds, "map": map_seeds,
          "nifti": nifti_seeds, "npy": npy_seeds, "outcome": outcome_seeds, "palette": palette_seeds, "png": png_seeds,
          "pnm": pnm_seeds, "record": record_seeds, "settings": settings_seeds, "tiff": tiff_seeds,
          "verify": verify_seeds, "webp": webp_seeds, "window": window_seeds}

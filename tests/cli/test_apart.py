@@ -80,6 +80,8 @@ class ApartTest(Case):
     def test_files_behind_a_prefix(self):
         self.bad("./in.dat", "is the same file as --compatibility tree:in.dat, which would be replaced",
                  *self.arguments("solve", {"--compatibility": "tree:in.dat", "--json": "./in.dat"}))
+        self.bad("./in.dat", "is the same file as --compatibility cuts:in.dat, which would be replaced",
+                 *self.arguments("solve", {"--compatibility": "cuts:in.dat", "--json": "./in.dat"}))
 
     def test_two_outputs(self):
         os.symlink("new.dat", self.path("newlink"))

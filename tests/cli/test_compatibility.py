@@ -8,6 +8,8 @@ import formats
 from case import LABELLING, LABELS, PIXELS, UNARY, Case, kernel_matrix, unary_energy
 
 TREE = "# pets and the rest\n0 pets 0.5\n1 pets .5  # a cat\npets all 1\n\n2 all 2.25\n"
+GROUPS = "all cost 3.75: pets 2\npets cost 1: 0 1\n"  # the same distances
+CUTS = "# the same\n.5: 0\n.5: 1  # a cat\n\n 3.25 : 1 0\n"
 TREE_MATRIX = [[0, 1, 3.75], [1, 0, 3.75], [3.75, 3.75, 0]]
 
 
@@ -31,6 +33,9 @@ class CompatibilityTest(Case):
             "truncated-linear:1.5": lambda i, j: min(abs(i - j), 1.5),
             "truncated-linear:9": lambda i, j: abs(i - j),
             "tree:" + tree: lambda i, j: TREE_MATRIX[i][j],
+            "tree:" + self.write("groups.txt", GROUPS.encode()): lambda i, j: TREE_MATRIX[i][j],
+            "tree:" + self.write("mixed.txt", b"pets cost 1: 0 1\r\npets 2 3.25\r\n"): lambda i, j: TREE_MATRIX[i][j],
+            "cuts:" + self.write("cuts.txt", CUTS.encode()): lambda i, j: TREE_MATRIX[i][j],
             matrix: lambda i, j: TREE_MATRIX[i][j],
         }
         for text, mu in cases.items():
@@ -100,19 +105,56 @@ class CompatibilityTest(Case):
         refuse("--compatibility", "'quadratic' is not a compatibility", "quadratic")
         refuse("none.npy", "No such file", "none.npy")
         refuse("none.txt", "No such file", "tree:none.txt")
+        refuse("none.txt", "No such file", "cuts:none.txt")
         trees = {
-            "cycle": ("0 a 1\n1 a 1\n0 1 1\n", "label 0 and label 2"),
-            "ring": ("0 a 1\n1 a 1\n0 1 1\n2 b 1\n", "cycle"),
-            "missing": ("0 1 1\n", "label 2 is missing"),
-            "far": ("0 1 1\n1 7 1\n", "label 7"),
-            "negative": ("0 1 1\n1 2 -1\n", "negative"),
-            "infinite": ("0 1 inf\n1 2 1\n", "inf"),
-            "words": ("0 1\n", "'node node length'"),
-            "number": ("0 1 far\n", "'node node length'"),
+            "cycle": ("0 a 1\n\n1 a 1\n0 1 1\n", "line 4: closes a cycle: label 0 and label 1"),
+            "ring": ("0 a 1\n1 a 1\n0 1 1\n2 b 1\n", "line 3: closes a cycle"),
+            "loop": ("a a 1\n", "line 1: closes a cycle: a and a"),
+            "missing": ("0 1 1\n", "label 0 and label 2 by no path"),
+            "apart": ("0 1 1\n1 2 1\nx y 1\n", "label 0 and x by no path"),
+            "far": ("0 1 1\n# far\n1 7 1\n", "line 3: there is no label 7; the labels are 0 to 2"),
+            "huge": ("0 99999999999999999999 1\n", "line 1: there is no label 99999999999999999999"),
+            "minus": ("0 -1 1\n", "line 1: '-1' is neither a label nor a name"),
+            "negative": ("0 1 1\n1 2 -1\n", "line 2: '-1' is no finite number"),
+            "infinite": ("0 1 inf\n1 2 1\n", "line 1: 'inf' is no finite number"),
+            "words": ("0 1\n", "line 1: is neither 'node node length' nor 'group cost COST: members'"),
+            "more": ("0 1 2 3\n", "line 1: is neither"),
+            "number": ("0 1 far\n", "line 1: 'far' is no finite number"),
+            "empty": ("# nothing\n", "label 0 and label 1 by no path"),
+            "escape": ("0 \x1b[2J\n", "begins with '0'"),
+            "control": ("0 \x1b[2J 1\n", "by no path"),
+            "bytes": ("0 1\0", "not a text file"),
+            "twice": ("a cost 1: 0 1\nb cost 1: 1 2\n", "line 2: label 1 is in a group already, by line 1"),
+            "again": ("a cost 1: 0 0\n", "line 1: label 0 is in a group already, by line 1"),
+            "costs": ("a cost 1: 0 1\n\na cost 2: 2\n", "line 3: the group a has a cost already, by line 1"),
+            "inner": ("a cost 3: 0 1\nall cost 2: a 2\n", "line 2: the group all costs 2, and a, which is in it, 3"),
+            "outer": ("all cost 2: a 2\na cost 3: 0 1\n", "line 1: the group all costs 2, and a, which is in it, 3"),
+            "free": ("0 a 1\n1 a 1\nall cost 2: a 2\n", "line 3: the group a in the group all has no cost"),
+            "nobody": ("a cost 1:\n", "line 1: the group has no members"),
+            "label": ("0 cost 1: 1 2\n", "line 1: a group has a name, and 0 is a label"),
+            "price": ("a price 1: 1 2\n", "line 1: is neither"),
+            "colon": (": 1 2\n", "line 1: is neither"),
+            "debt": ("a cost -1: 0 1 2\n", "line 1: '-1' is no finite number"),
+            "self": ("a cost 1: 0 1 a\n", "line 1: closes a cycle: a and a"),
         }
         for name, (text, words) in trees.items():
             self.write(name, text.encode())
             refuse(name, words, "tree:" + name)
+        cuts = {
+            "no_colon": ("1 0 1\n", "line 1: is not 'LENGTH: labels'; it begins with '1'"),
+            "no_length": ("\n: 0 1\n", "line 2: is not 'LENGTH: labels'"),
+            "two": ("1 2: 0 1\n", "line 1: is not"),
+            "below": ("1: 0\n-2: 1\n", "line 2: '-2' is no finite number"),
+            "nan": ("nan: 1\n", "line 1: 'nan' is no finite number"),
+            "none": ("1:\n", "line 1: the cut has no labels"),
+            "nothing": ("# 1: 0\n", "has no cuts"),
+            "out": ("1: 0 3\n", "line 1: there is no label 3; the labels are 0 to 2"),
+            "name": ("1: 0 cat\n", "line 1: 'cat' is no label"),
+            "double": ("1: 0 1\n1: 2 0 2\n", "line 2: has label 2 twice"),
+        }
+        for name, (text, words) in cuts.items():
+            self.write(name, text.encode())
+            refuse(name, words, "cuts:" + name)
         matrices = {
             "wrong": ([0, 1, 1, 0], (2, 2), "3 x 3"),
             "skew": ([0, 1, 2, 2, 0, 1, 2, 1, 0], (3, 3), "not symmetric"),
