@@ -157,14 +157,13 @@ static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
     if (status < 0)
         return status;
     const size_t row = dcrf_padded(crf->labels);
-    const struct dcrf_refinement single = {.rounds = 1,
-                                           .is_single = true,
-                                           .has_origin = dcrf_densecrf_has_origin(crf),
-                                           .runs = &dcrf_lattice_by_runs,
-                                           .row_floats =
-                                               row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
-                                           .band_variables = crf->band};
-    status = dcrf_lattice_new_refined(&term->op, &features, single, workspace, error);
+    const struct dcrf_lattice_options single = {.is_single = true,
+                                                .has_origin = dcrf_densecrf_has_origin(crf),
+                                                .runs = &dcrf_lattice_by_runs,
+                                                .row_floats =
+                                                    row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
+                                                .band_variables = crf->band};
+    status = dcrf_lattice_new_with(&term->op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     if (status < 0)
         return status;

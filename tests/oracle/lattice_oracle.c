@@ -92,7 +92,7 @@ static bool embed_in_single(const double *factor, size_t d, const float *feature
 
 bool embed_one(bool is_single, size_t d, const float *feature, struct point *p) {
     struct dcrf_embedding embedding;
-    dcrf_embedding_init(&embedding, d, 1, is_single);
+    dcrf_embedding_init(&embedding, d, is_single);
     return (is_single ? embed_in_single : embed_in_double)(embedding.factor, d, feature, p);
 }
 
@@ -136,16 +136,4 @@ void corner_key(const struct point *p, size_t corners, size_t k, int64_t *key) {
     for (size_t i = 0; i < corners; i++)
         key[i] = p->origin[i] + (int64_t)k -
                  (p->rank[i] > (int)(corners - 1 - k) ? (int64_t)corners : 0);
-}
-
-void add_rings(struct vertices *list, size_t rings) {
-    for (size_t ring = 0; ring < rings; ring++) {
-        const size_t count = list->count, corners = list->corners;
-        list->key = realloc(list->key, count * (1 + 2 * corners) * corners * sizeof *list->key);
-        for (size_t v = 0; v < count; v++)
-            for (size_t i = 0; i < 2 * corners; i++)
-                step_key(list->key + v * corners, corners, i / 2, i % 2 ? 1 : -1,
-                         list->key + list->count++ * corners);
-        vertices_sort(list);
-    }
 }

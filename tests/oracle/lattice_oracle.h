@@ -28,8 +28,6 @@ struct vertices {
 void vertices_sort(struct vertices *list);
 /* Returns NONE if it is not there. */
 size_t vertices_find(const struct vertices *list, const int64_t *key);
-/* Adds neighbours, their neighbours, and so on. */
-void add_rings(struct vertices *list, size_t rings);
 
 /* One step forwards (sign 1) or backwards (-1). */
 void step_key(const int64_t *key, size_t corners, size_t axis, int64_t sign, int64_t *next);

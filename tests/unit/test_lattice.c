@@ -386,11 +386,10 @@ static void ring_is_lattice(void **state) {
             float *expected = NULL;
             for (size_t turn = 0; turn < 4; turn++) { /* in parts; 1 and 3 threads; in place */
                 dcrf_operator *op;
-                const struct dcrf_refinement refinement = {.rounds = 1,
-                                                           .runs = &dcrf_lattice_by_runs,
-                                                           .row_floats = turn == 0 ? 8 : 100000};
-                assert_int_equal(
-                    dcrf_lattice_new_refined(&op, &features, refinement, workspace, NULL), DCRF_OK);
+                const struct dcrf_lattice_options options = {.runs = &dcrf_lattice_by_runs,
+                                                             .row_floats = turn == 0 ? 8 : 100000};
+                assert_int_equal(dcrf_lattice_new_with(&op, &features, options, workspace, NULL),
+                                 DCRF_OK);
                 struct dcrf_lattice *lattice = (struct dcrf_lattice *)op;
                 assert_true((lattice->ring.rows > 0) == (turn > 0));
                 assert_int_equal(

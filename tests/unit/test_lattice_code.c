@@ -61,9 +61,9 @@ static void codes_have_room(void **state) {
             struct dcrf_limits limits;
             int64_t key[DCRF_MAX_CORNERS];
             const bool is_single = turn / 2 % 2;
-            dcrf_embedding_init(&embedding, d, 1, is_single);
+            dcrf_embedding_init(&embedding, d, is_single);
             dcrf_embedding_range(&embedding, least, largest, &limits);
-            dcrf_code_init(&code, d, &limits, 1);
+            dcrf_code_init(&code, d, &limits);
             if (!embed_one(is_single, d, feature, &p))
                 continue;
             for (size_t i = 0; i <= d; i++)
@@ -81,14 +81,14 @@ static void codes_have_room(void **state) {
             for (size_t k = 0; k <= d; k++) {
                 corner_key(&p, d + 1, k, key);
                 for (size_t i = 0; i <= d; i++) {
-                    /* one ring and its neighbours */
-                    assert_true(key[i] - 2 * (int64_t)d >= code.limits.low[i]);
-                    assert_true(key[i] + 2 * (int64_t)d <= code.limits.high[i]);
+                    /* and its neighbours */
+                    assert_true(key[i] - (int64_t)d >= code.limits.low[i]);
+                    assert_true(key[i] + (int64_t)d <= code.limits.high[i]);
                 }
                 for (size_t i = 0; i < d; i++) {
                     const int64_t difference = key[i] - key[i + 1], all = (int64_t)d + 1;
-                    assert_true(difference - 2 * all >= code.limits.difference_low[i]);
-                    assert_true(difference + 2 * all <= code.limits.difference_high[i]);
+                    assert_true(difference - all >= code.limits.difference_low[i]);
+                    assert_true(difference + all <= code.limits.difference_high[i]);
                 }
             }
         }
@@ -102,13 +102,13 @@ static void fields_have_limits(void **state) {
                                        .difference_low = {-9, -10, -11},
                                        .difference_high = {12, 13, 14}};
     struct dcrf_code code;
-    dcrf_code_init(&code, 2, &limits, 1); /* three steps, of two or of three */
-    assert_int_equal(code.lowest[0], -7 - 6);
-    assert_true(code.lowest[0] + (int64_t)code.mask[0] >= 7 + 6);
-    assert_int_equal(code.lowest[1], (-9 - 9) / 3);
-    assert_true(code.lowest[1] + (int64_t)code.mask[1] >= (12 + 9) / 3);
-    assert_true(code.most > (uint64_t)(7 + 6 - code.lowest[0]) << code.shift[0]);
-    dcrf_code_init(&code, 3, &limits, 0);
+    dcrf_code_init(&code, 2, &limits); /* two steps, of two or of three */
+    assert_int_equal(code.lowest[0], -7 - 4);
+    assert_true(code.lowest[0] + (int64_t)code.mask[0] >= 7 + 4);
+    assert_int_equal(code.lowest[1], (-9 - 6) / 3);
+    assert_true(code.lowest[1] + (int64_t)code.mask[1] >= (12 + 6) / 3);
+    assert_true(code.most > (uint64_t)(7 + 4 - code.lowest[0]) << code.shift[0]);
+    dcrf_code_init(&code, 3, &limits);
     for (size_t i = 0; i < 3; i++) {
         assert_true(code.lowest[i] * 4 <= limits.difference_low[2 - i] - 2 * 4);
         assert_true((code.lowest[i] + (int64_t)code.mask[i]) * 4 >=
@@ -137,7 +137,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
         limits.low[i] = -limits.high[i];
     }
     struct dcrf_code code;
-    dcrf_code_init(&code, d, &limits, 0);
+    dcrf_code_init(&code, d, &limits);
     assert_int_equal(code.words, words);
     struct vertices list = {.corners = corners, .count = 1200};
     list.key = malloc(list.count * corners * sizeof *list.key);

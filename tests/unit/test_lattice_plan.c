@@ -126,38 +126,37 @@ static void check_singles(const struct dcrf_lattice *lattice, uint32_t *vertex, 
     memcpy(weight, runs->weight, n * corners * sizeof *weight);
 }
 
-static void check_plan(const struct dcrf_features *features, struct dcrf_refinement refinement,
+static void check_plan(const struct dcrf_features *features, struct dcrf_lattice_options options,
                        dcrf_workspace *workspace, const char *what) {
     const size_t n = features->variables, d = features->dimension, corners = d + 1;
     dcrf_operator *op;
-    assert_int_equal(dcrf_lattice_new_refined(&op, features, refinement, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_lattice_new_with(&op, features, options, workspace, NULL), DCRF_OK);
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)op;
     struct point *points = malloc((n + 1) * sizeof *points);
     struct vertices list = {.corners = corners};
     list.key = malloc((n + 1) * corners * corners * sizeof *list.key);
-    for (size_t a = 0; a < n + refinement.has_origin; a++) {
+    for (size_t a = 0; a < n + options.has_origin; a++) {
         float feature[DCRF_MAX_FEATURES] = {0};
         if (a < n)
             dcrf_features_row(features, a, feature);
-        embed_one(refinement.is_single, d, feature, &points[a]);
+        embed_one(options.is_single, d, feature, &points[a]);
         for (size_t k = 0; k < corners; k++)
             corner_key(&points[a], corners, k, list.key + list.count++ * corners);
     }
     vertices_sort(&list);
-    add_rings(&list, refinement.rings);
     if (lattice->vertices != list.count)
         fail_msg("%s: %zu vertices, not %zu", what, lattice->vertices, list.count);
     size_t *number = malloc(list.count * sizeof *number);
     uint32_t *vertex = malloc(n * corners * sizeof *vertex);
     float *weight = malloc(n * corners * sizeof *weight);
-    if (refinement.runs)
+    if (options.runs)
         check_runs(lattice, vertex, weight);
     else
         check_singles(lattice, vertex, weight);
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
     /* Ring rows are not vertices; test_lattice.c tests filtering through them. */
-    const bool has_ring = refinement.runs && lattice->ring.rows > 0;
+    const bool has_ring = options.runs && lattice->ring.rows > 0;
     for (size_t a = 0; a < n; a++) {
         if (memcmp(points[a].weight, weight + a * corners, corners * sizeof(float)) != 0)
             fail_msg("%s: the weights of variable %zu", what, a);
@@ -172,7 +171,7 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     }
     /* The vertices of the origin may be far from all others. */
     if (!has_ring)
-        check_neighbours(lattice, &list, number, refinement.has_origin, what);
+        check_neighbours(lattice, &list, number, options.has_origin, what);
     free(vertex);
     free(weight);
     free(number);
@@ -182,8 +181,8 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
 }
 
 /* From points that share simplices to spreads of millions of sigmas, where a code takes several
- * words: all dimensions, both precisions, runs of one variable and of several, rings, and the
- * origin. The number of variables exceeds one chunk and is not a multiple of anything. */
+ * words: all dimensions, both precisions, runs of one variable and of several, and the origin. The
+ * number of variables exceeds one chunk and is not a multiple of anything. */
 static void plans_are_those_of_plain_programs(void **state) {
     (void)state;
     const double spreads[] = {0.5, 8, 3e3, 2e6};
@@ -205,18 +204,16 @@ static void plans_are_those_of_plain_programs(void **state) {
                     dcrf_kernel_features(dcrf_view_interleaved(values, DCRF_F32, &grid, d), 1);
                 struct dcrf_features features;
                 assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
-                for (int turn = 0; turn < 5; turn++) {
-                    const struct dcrf_refinement refinement = {
-                        .rounds = 1,
+                for (int turn = 0; turn < 4; turn++) {
+                    const struct dcrf_lattice_options options = {
                         .is_single = is_single,
                         .runs = turn % 3 == 1 ? &dcrf_lattice_by_runs : NULL,
                         .has_origin = turn == 3,
-                        .rings = turn == 2 && d <= 4 ? 1 : 0,
                         .row_floats = turn == 0 ? 1 << 20 : 8};
                     char what[80];
                     snprintf(what, sizeof what, "d %zu, spread %g, %s, turn %d", d, spread,
                              is_single ? "single" : "double", turn);
-                    check_plan(&features, refinement, workspace, what);
+                    check_plan(&features, options, workspace, what);
                 }
                 dcrf_features_clear(&features);
                 free(values);
@@ -248,7 +245,7 @@ static void points_are_embedded_alike(void **state) {
                     values[(size_t)turn % DCRF_EMBED_POINTS] = turn % 3 ? 3e9f : -INFINITY;
                 struct dcrf_embedding embedding;
                 struct dcrf_points points;
-                dcrf_embedding_init(&embedding, d, 1, is_single);
+                dcrf_embedding_init(&embedding, d, is_single);
                 const size_t fit = dcrf_embed_points(&embedding, values, &points);
                 for (size_t p = 0; p <= fit && p < DCRF_EMBED_POINTS; p++) {
                     struct point expected;

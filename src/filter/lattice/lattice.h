@@ -37,13 +37,9 @@
 #define DCRF_FOR_CONSTANTS static inline __attribute__((always_inline))
 #endif
 
-/* Options for a more accurate lattice: it also holds all vertices up to `rings` steps along the
- * axes from those that variables touch, and is so fine that the blur is done `rounds` times. Used
- * to measure the cost of accuracy (bench/accuracy.c). */
-struct dcrf_refinement {
-    size_t rings;
-    size_t rounds;
-    bool is_single;  /* embed in single precision; one round only */
+/* How a lattice is built. */
+struct dcrf_lattice_options {
+    bool is_single;  /* embed in single precision */
     bool has_origin; /* include the simplex of the zero feature vector even if no variable is in it
                       */
     /* &dcrf_lattice_by_runs for runs of several variables and rings, supported only by
@@ -122,7 +118,6 @@ struct dcrf_lattice {
     size_t dimension;
     size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
     size_t vertices;
-    size_t rounds;        /* of the blur */
     bool is_large;        /* the vertex rows do not fit in the cache */
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
     struct dcrf_lattice_layers layers;
@@ -167,8 +162,7 @@ struct dcrf_points {
     float weight[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
 };
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
-                         bool is_single);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, bool is_single);
 
 /* Limits of coordinates, and of coordinate i minus coordinate i + 1. */
 struct dcrf_limits {
@@ -235,10 +229,8 @@ struct dcrf_code {
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
-/* A code for simplices whose origins are within these limits, with this many rings around them, and
- * for all neighbours. */
-void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
-                    size_t rings);
+/* A code for simplices whose origins are within these limits, and for all neighbours. */
+void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits);
 
 /* Encode a vertex within the limits of the code. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
@@ -304,7 +296,6 @@ struct dcrf_simplices_source {
     const struct dcrf_embedding *embedding;
     const struct dcrf_code *code;
     size_t chunk;    /* variables per chunk */
-    size_t rings;    /* of vertices to add around those that are touched */
     bool has_origin; /* add the corners of the simplex of the zero feature vector */
 };
 dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_vertices *vertices,
@@ -318,9 +309,9 @@ void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
 
 /* ---- lattice_build.c ------------------------------------------------------------------------ */
 
-dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_features *features,
-                                     struct dcrf_refinement refinement, dcrf_workspace *workspace,
-                                     dcrf_error *error);
+dcrf_status dcrf_lattice_new_with(dcrf_operator **op, const struct dcrf_features *features,
+                                  struct dcrf_lattice_options options, dcrf_workspace *workspace,
+                                  dcrf_error *error);
 
 /* ---- lattice_calibrate.c -------------------------------------------------------------------- */
 
@@ -511,8 +502,8 @@ bool dcrf_lattice_is_whole(const struct dcrf_lattice *lattice, size_t width, siz
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other);
 
-/* Blur buffer[0] in one direction, along all axes, for the lattice's number of rounds. Returns the
- * buffer that holds the result, which is doubled for the symmetric direction. */
+/* Blur buffer[0] in one direction, along all axes. Returns the buffer that holds the result, which
+ * is doubled for the symmetric direction. */
 #define DCRF_LATTICE_BUFFERS 3
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer);

@@ -322,7 +322,7 @@ static float *blur_last(const struct dcrf_lattice *lattice, dcrf_pool *pool, siz
 
 float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                              dcrf_direction direction, float *const *buffer) {
-    const size_t count = lattice->rounds * lattice->corners;
+    const size_t count = lattice->corners;
     for (size_t i = 0; i < DCRF_LATTICE_BUFFERS; i++)
         memset(buffer[i] + lattice->vertices * width, 0, width * sizeof *buffer[i]);
     if (direction != DCRF_SYMMETRIC)
@@ -338,7 +338,7 @@ float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool
 
 float *dcrf_lattice_blur_both(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                               float *const *buffer, float *fourth) {
-    const size_t count = lattice->rounds * lattice->corners;
+    const size_t count = lattice->corners;
     const struct dcrf_lattice_passes orders[2] = {
         {lattice, width, true, count - 1, buffer[0], buffer[1], buffer[2]},
         {lattice, width, false, count - 1, buffer[0], fourth, buffer[0]}};

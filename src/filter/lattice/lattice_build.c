@@ -25,7 +25,7 @@ struct build {
     struct dcrf_lattice *lattice;
     const struct dcrf_features *features;
     dcrf_workspace *workspace;
-    struct dcrf_refinement refinement;
+    struct dcrf_lattice_options options;
     struct dcrf_code code;
     struct dcrf_simplices simplices;
     struct dcrf_vertices vertices;
@@ -34,13 +34,13 @@ struct build {
 
 /* ---- numbering ------------------------------------------------------------------------------ */
 
-static size_t band_of(const struct dcrf_refinement *refinement) {
-    return refinement->band_variables ? refinement->band_variables : BAND_VARIABLES;
+static size_t band_of(const struct dcrf_lattice_options *options) {
+    return options->band_variables ? options->band_variables : BAND_VARIABLES;
 }
 
 /* For longer runs, chunks become bands. */
-static size_t chunk_of(const struct dcrf_refinement *refinement) {
-    return refinement->runs ? band_of(refinement) : CHUNK_VARIABLES;
+static size_t chunk_of(const struct dcrf_lattice_options *options) {
+    return options->runs ? band_of(options) : CHUNK_VARIABLES;
 }
 
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
@@ -49,35 +49,34 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_embedding embedding;
     float least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES];
     struct dcrf_limits limits;
-    dcrf_embedding_init(&embedding, d, lattice->rounds, build->refinement.is_single);
+    dcrf_embedding_init(&embedding, d, build->options.is_single);
     dcrf_features_range(build->features, least, largest);
-    for (size_t i = 0; build->refinement.has_origin && i < d; i++) {
+    for (size_t i = 0; build->options.has_origin && i < d; i++) {
         least[i] = least[i] < 0 ? least[i] : 0;
         largest[i] = largest[i] > 0 ? largest[i] : 0;
     }
     dcrf_embedding_range(&embedding, least, largest, &limits);
-    dcrf_code_init(&build->code, d, &limits, build->refinement.rings);
+    dcrf_code_init(&build->code, d, &limits);
     const struct dcrf_simplices_source source = {.features = build->features,
                                                  .embedding = &embedding,
                                                  .code = &build->code,
-                                                 .chunk = chunk_of(&build->refinement),
-                                                 .rings = build->refinement.rings,
-                                                 .has_origin = build->refinement.has_origin};
+                                                 .chunk = chunk_of(&build->options),
+                                                 .has_origin = build->options.has_origin};
     return dcrf_simplices_new(&build->simplices, &build->vertices, &source, build->workspace,
                               error);
 }
 
 /* Is each variable a run? */
 static bool has_singles(const struct build *build) {
-    const struct dcrf_refinement *refinement = &build->refinement;
-    return !refinement->runs || (!build->lattice->is_large && refinement->row_floats > 0 &&
-                                 refinement->row_floats <= DCRF_NARROW_LANES);
+    const struct dcrf_lattice_options *options = &build->options;
+    return !options->runs || (!build->lattice->is_large && options->row_floats > 0 &&
+                              options->row_floats <= DCRF_NARROW_LANES);
 }
 
 /* Order the vertices and renumber the simplices' corners accordingly. */
 static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
-    const size_t row = build->refinement.row_floats ? build->refinement.row_floats : USUAL_ROW;
+    const size_t row = build->options.row_floats ? build->options.row_floats : USUAL_ROW;
     lattice->vertices = build->vertices.count;
     lattice->is_large = lattice->vertices * row * sizeof(float) > LARGE_BYTES;
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
@@ -96,17 +95,17 @@ static dcrf_status make_runs(struct build *build, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     const dcrf_status status =
         has_singles(build)
-            ? dcrf_lattice_singles_new(build->lattice, &build->simplices,
-                                       band_of(&build->refinement), pool, error)
-            : build->refinement.runs->make(build->lattice, &build->simplices, pool, error);
+            ? dcrf_lattice_singles_new(build->lattice, &build->simplices, band_of(&build->options),
+                                       pool, error)
+            : build->options.runs->make(build->lattice, &build->simplices, pool, error);
     dcrf_simplices_clear(&build->simplices);
     return status;
 }
 
 static dcrf_status make_ring(struct build *build, dcrf_error *error) {
     dcrf_lattice_order_clear(&build->order);
-    return build->refinement.runs->make_ring(build->lattice, band_of(&build->refinement),
-                                             dcrf_workspace_pool(build->workspace), error);
+    return build->options.runs->make_ring(build->lattice, band_of(&build->options),
+                                          dcrf_workspace_pool(build->workspace), error);
 }
 
 /* ---- connection ----------------------------------------------------------------------------- */
@@ -138,13 +137,13 @@ static void build_clear(struct build *build) {
 
 dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error) {
-    const struct dcrf_refinement none = {.rings = 0, .rounds = 1};
-    return dcrf_lattice_new_refined(op, features, none, workspace, error);
+    const struct dcrf_lattice_options none = {0};
+    return dcrf_lattice_new_with(op, features, none, workspace, error);
 }
 
-dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_features *features,
-                                     struct dcrf_refinement refinement, dcrf_workspace *workspace,
-                                     dcrf_error *error) {
+dcrf_status dcrf_lattice_new_with(dcrf_operator **out, const struct dcrf_features *features,
+                                  struct dcrf_lattice_options options, dcrf_workspace *workspace,
+                                  dcrf_error *error) {
     *out = NULL;
     struct dcrf_lattice *lattice = dcrf_allocate_zero(1, sizeof *lattice);
     if (!lattice)
@@ -154,9 +153,8 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     lattice->base.variables = features->variables;
     lattice->dimension = features->dimension;
     lattice->corners = corners;
-    lattice->rounds = refinement.rounds;
     struct build build = {
-        .lattice = lattice, .features = features, .workspace = workspace, .refinement = refinement};
+        .lattice = lattice, .features = features, .workspace = workspace, .options = options};
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     dcrf_status status = number_vertices(&build, error);
     if (status == DCRF_OK)
@@ -171,7 +169,7 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         status = connect(&build, error);
     if (status == DCRF_OK)
         status = dcrf_lattice_layers_new(lattice, &build.order, pool, error);
-    if (status == DCRF_OK && refinement.runs && lattice->is_large)
+    if (status == DCRF_OK && options.runs && lattice->is_large)
         status = make_ring(&build, error);
     build_clear(&build);
     if (status < 0) {

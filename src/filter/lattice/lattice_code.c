@@ -112,19 +112,18 @@ static void make_fields(struct dcrf_code *code) {
  * is within one step of d units of the origin's. */
 #define STEPS 2
 
-void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
-                    size_t rings) {
-    const int64_t steps = (int64_t)(STEPS + rings), d = (int64_t)dimension;
+void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits) {
+    const int64_t d = (int64_t)dimension;
     *code = (struct dcrf_code){
         .dimension = dimension, .by_differences = dimension > 2, .limits = *limits};
     for (size_t i = 0; i <= dimension; i++) {
-        code->limits.low[i] -= steps * d;
-        code->limits.high[i] += steps * d;
+        code->limits.low[i] -= STEPS * d;
+        code->limits.high[i] += STEPS * d;
     }
     for (size_t i = 0; i < dimension; i++) { /* a step changes one by 1 and the other by -d: d + 1
                                               * in all */
-        code->limits.difference_low[i] -= steps * (d + 1);
-        code->limits.difference_high[i] += steps * (d + 1);
+        code->limits.difference_low[i] -= STEPS * (d + 1);
+        code->limits.difference_high[i] += STEPS * (d + 1);
     }
     make_fields(code);
 }

@@ -207,9 +207,6 @@ static void diagonal_chunk(void *argument, size_t begin, size_t end, size_t work
 dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                                   dcrf_error *error) {
     struct context context = {.lattice = (const struct dcrf_lattice *)base, .out = out};
-    if (context.lattice->rounds != 1)
-        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                         "the diagonal of a lattice that is blurred more than once is not known");
     const size_t corners = context.lattice->corners;
     for (size_t steps = 0; steps <= corners; steps++) {
         context.left[steps] = 1;

@@ -37,8 +37,8 @@ static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, 
                            bool upwards, double *one, double *other) {
     const size_t axes = blur->lattice->corners;
     blur->in = in;
-    for (size_t i = 0; i < blur->lattice->rounds * axes; i++) {
-        blur->axis = upwards ? i % axes : axes - 1 - i % axes;
+    for (size_t i = 0; i < axes; i++) {
+        blur->axis = upwards ? i : axes - 1 - i;
         blur->out = i % 2 == 0 ? one : other;
         if (!dcrf_parallel_while(workspace, blur->lattice->vertices, VERTEX_GRAIN, blur_double_axis,
                                  blur))

@@ -4,7 +4,7 @@
  * vector f is mapped there by an orthogonal basis, scaled so that the Gaussian of unit variance
  * matches the combined effect of splatting, blurring by (1, 2, 1)/4 along d + 1 axes, and slicing.
  * In units of (d + 1)^2 the blur has the variance 1/2, splatting and slicing 1/12 each, so
- * sqrt(2/3) (d + 1) units are one sigma; r rounds of blurring make that sqrt(r/2 + 1/6) (d + 1).
+ * sqrt(2/3) (d + 1) units are one sigma.
  * Points whose coordinates are all congruent to k modulo d + 1 are the vertices of remainder k; a
  * simplex has one of each. It is found by rounding to the nearest vertex of remainder 0 and sorting
  * the differences. The loops that do so are in dsp/dsp_embed.h.
@@ -20,9 +20,8 @@
 
 #include <math.h>
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
-                         bool is_single) {
-    double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, bool is_single) {
+    double units_to_sigma = sqrt(1.0 / 2 + 1.0 / 6) * (double)(dimension + 1);
     if (is_single)
         units_to_sigma = (double)(float)units_to_sigma;
     embedding->dimension = dimension;

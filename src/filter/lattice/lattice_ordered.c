@@ -184,5 +184,5 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
 size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins, bool is_sign) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     const size_t corners = lattice->corners;
-    return 3 + 2 * corners * lattice->rounds + 2 + (is_sign ? 2 : bins + 1) + corners + 1 + 5;
+    return 3 + 2 * corners + 2 + (is_sign ? 2 : bins + 1) + corners + 1 + 5;
 }

@@ -366,7 +366,7 @@ static dcrf_status enter_set(struct build *build, struct dcrf_vertices *vertices
     return status;
 }
 
-/* Codes of several words, and lattices with rings: insert into a table, sequentially. */
+/* Codes of several words: insert into a table, sequentially. */
 static dcrf_status enter_corners(const struct build *build, struct dcrf_table *table,
                                  const uint64_t *keys, size_t count, uint32_t *corner,
                                  dcrf_error *error) {
@@ -378,26 +378,6 @@ static dcrf_status enter_corners(const struct build *build, struct dcrf_table *t
         status = dcrf_table_enter(table, codes, corners, corner + s * corners, error);
     }
     return status;
-}
-
-/* Insert all vertices one step away from the existing ones. */
-static dcrf_status add_ring(const struct build *build, struct dcrf_table *table,
-                            dcrf_error *error) {
-    const struct dcrf_code *code = build->source->code;
-    const size_t words = code->words, corners = code->dimension + 1, count = table->count;
-    for (size_t v = 0; v < count; v++) {
-        uint64_t codes[2 * DCRF_MAX_CORNERS * DCRF_CODE_WORDS];
-        uint32_t number[2 * DCRF_MAX_CORNERS];
-        for (size_t i = 0; i < 2 * corners; i++)
-            for (size_t w = 0; w < words; w++) {
-                const uint64_t from = table->keys[v * words + w], step = code->step[i / 2][w];
-                codes[i * words + w] = i % 2 ? from + step : from - step;
-            }
-        const dcrf_status status = dcrf_table_enter(table, codes, 2 * corners, number, error);
-        if (status < 0)
-            return status;
-    }
-    return DCRF_OK;
 }
 
 static dcrf_status enter_table(const struct build *build, struct dcrf_vertices *vertices,
@@ -415,8 +395,6 @@ static dcrf_status enter_table(const struct build *build, struct dcrf_vertices *
     fill_origin(build, origin);
     if (status == DCRF_OK && build->source->has_origin)
         status = enter_corners(build, &table, origin, 1, number, error);
-    for (size_t ring = 0; ring < build->source->rings && status == DCRF_OK; ring++)
-        status = add_ring(build, &table, error);
     if (status == DCRF_OK) {
         *vertices =
             (struct dcrf_vertices){.count = table.count, .codes = table.keys, .names = table.count};
@@ -429,7 +407,7 @@ static dcrf_status enter_table(const struct build *build, struct dcrf_vertices *
 /* A set needs a value that is not a code, so codes must not use all bits of a word. */
 static bool has_set(const struct dcrf_simplices_source *source) {
     const struct dcrf_code *code = source->code;
-    return source->rings == 0 && code->words == 1 && code->mask[0] << code->shift[0] >> 63 == 0;
+    return code->words == 1 && code->mask[0] << code->shift[0] >> 63 == 0;
 }
 
 static dcrf_status number_vertices(struct build *build, struct dcrf_vertices *vertices,
