@@ -57,6 +57,18 @@ static uint32_t *vertices_of(const struct dcrf_lattice *lattice, size_t sector, 
     return runs->vertex + first * lattice->corners;
 }
 
+/* Eight marks, each 0 or 1, as eight bits, the first one lowest. The factor adds them up, shifted
+ * by different distances; nothing is carried. */
+static uint64_t pack_marks(const bool *mark) {
+    uint64_t marks;
+    static_assert(sizeof *mark == 1, "eight marks are a word");
+    memcpy(&marks, mark, sizeof marks);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    marks = __builtin_bswap64(marks);
+#endif
+    return marks * 0x0102040810204080 >> 56;
+}
+
 /* Runs refer to the same vertices again and again, so marks are bytes at first: a bit would wait
  * for the one before it. */
 static void touch_sectors(void *context, size_t begin, size_t end, size_t worker) {
@@ -69,8 +81,8 @@ static void touch_sectors(void *context, size_t begin, size_t end, size_t worker
         memset(mark, 0, division->words * 64);
         for (size_t i = 0; i < count; i++)
             mark[vertex[i]] = true;
-        for (size_t v = 0; v < division->words * 64; v++)
-            touched[v / 64] |= (uint64_t)mark[v] << v % 64;
+        for (size_t v = 0; v < division->words * 64; v += 8)
+            touched[v / 64] |= pack_marks(mark + v) << v % 64;
     }
 }
 
@@ -84,8 +96,7 @@ static void count_copies(const struct division *division) {
             const uint64_t copied = *touched & before;
             before |= *touched;
             *touched = copied;
-            for (uint64_t left = copied; left != 0; left &= left - 1)
-                sectors->sector[g].rows++;
+            sectors->sector[g].rows += (size_t)__builtin_popcountll(copied);
         }
     }
     for (size_t g = 0; g < sectors->count; g++) {
@@ -94,6 +105,15 @@ static void count_copies(const struct division *division) {
         if (sectors->sector[g].rows > sectors->most_rows)
             sectors->most_rows = sectors->sector[g].rows;
     }
+}
+
+/* A vertex without a copy has a row of its own. */
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    for (size_t i = begin; i < end; i++)
+        for (size_t v = 0; v < division->lattice->vertices; v++)
+            division->row[i * division->words * 64 + v] = (uint32_t)v;
 }
 
 static void number_copies(void *context, size_t begin, size_t end, size_t worker) {
@@ -108,8 +128,6 @@ static void number_copies(void *context, size_t begin, size_t end, size_t worker
         uint32_t *vertex = vertices_of(lattice, g, &count);
         if (sector->rows == 0)
             continue;
-        for (uint32_t v = 0; first > 0 && v < lattice->vertices; v++)
-            row[v] = v;
         for (size_t w = 0; w < division->words; w++)
             for (uint64_t left = copied[w]; left != 0; left &= left - 1) {
                 const uint32_t v = (uint32_t)(64 * w) + (uint32_t)__builtin_ctzll(left);
@@ -118,6 +136,8 @@ static void number_copies(void *context, size_t begin, size_t end, size_t worker
             }
         for (size_t i = 0; i < count; i++)
             vertex[i] = row[vertex[i]];
+        for (size_t i = 0; i < copies; i++)
+            row[sector->vertex[i]] = sector->vertex[i];
     }
 }
 
@@ -138,6 +158,8 @@ dcrf_status dcrf_lattice_sectors_new(struct dcrf_lattice *lattice, dcrf_pool *po
     }
     for (size_t g = 0; sectors->vertex && g < sectors->count; g++)
         sectors->sector[g].vertex = sectors->vertex + sectors->sector[g].first_row;
+    if (sectors->vertex && sectors->is_joint)
+        dcrf_parallel_for(pool, threads, 1, fill_rows, &division);
     if (sectors->vertex)
         dcrf_parallel_for(pool, sectors->count, 1, number_copies, &division);
     dcrf_release(division.touched);
