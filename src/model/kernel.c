@@ -237,6 +237,35 @@ void dcrf_features_row(const struct dcrf_features *features, size_t variable, fl
     dcrf_features_planes(features, variable, 1, row, 1);
 }
 
+/* Variables whose channels are compared together, so that the loop has whole vectors. */
+#define TOGETHER 16
+
+static void widen(float *low, float *high, const float *value, size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        low[k] = value[k] < low[k] ? value[k] : low[k];
+        high[k] = value[k] > high[k] ? value[k] : high[k];
+    }
+}
+
+/* Include the channels of all variables, but for a few last ones, in their ranges; of floats only.
+ * Returns the number of variables included. */
+static size_t widen_together(const struct dcrf_features *features, double *low, double *high) {
+    const size_t channels = features->channels, count = TOGETHER * channels;
+    float lows[TOGETHER * DCRF_MAX_FEATURES], highs[TOGETHER * DCRF_MAX_FEATURES];
+    size_t done = 0;
+    if (!features->channel || features->variables < TOGETHER)
+        return 0;
+    memcpy(lows, features->channel, count * sizeof *lows);
+    memcpy(highs, features->channel, count * sizeof *highs);
+    for (; features->variables - done >= TOGETHER; done += TOGETHER)
+        widen(lows, highs, features->channel + done * channels, count);
+    for (size_t k = 0; k < count; k++) {
+        low[k % channels] = fmin(low[k % channels], (double)lows[k]);
+        high[k % channels] = fmax(high[k % channels], (double)highs[k]);
+    }
+    return done;
+}
+
 void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest) {
     const size_t axes = features->axes, channels = features->channels;
     for (size_t axis = 0; axis < axes; axis++) {
@@ -249,7 +278,8 @@ void dcrf_features_range(const struct dcrf_features *features, float *least, flo
         low[c] = features->bytes ? 0 : dcrf_features_channel(features, c);
         high[c] = features->bytes ? UINT8_MAX : low[c];
     }
-    for (size_t a = 1; !features->bytes && a < features->variables; a++)
+    for (size_t a = widen_together(features, low, high);
+         !features->bytes && a < features->variables; a++)
         for (size_t c = 0; c < channels; c++) {
             const double value = dcrf_features_channel(features, a * channels + c);
             low[c] = value < low[c] ? value : low[c];

@@ -399,6 +399,31 @@ static void channels_are_stored_as_given(void **state) {
     }
 }
 
+/* The extremes may be at any variable: in whole vectors of the loop, and after the last of them. */
+static void ranges_include_every_variable(void **state) {
+    (void)state;
+    enum { VARIABLES = 37, MOST = 3 };
+    const dcrf_grid grid = dcrf_grid_1d(VARIABLES);
+    for (size_t channels = 1; channels <= MOST; channels++)
+        for (size_t at = 0; at < VARIABLES * channels; at++) {
+            double values[VARIABLES * MOST] = {0};
+            float least[MOST], largest[MOST];
+            values[at] = at % 2 ? 7 : -7;
+            values[(at + 5 * channels) % (VARIABLES * channels)] = at % 3 ? 0.5 : 0.1; /* doubles */
+            const dcrf_kernel kernel =
+                dcrf_kernel_features(dcrf_view_interleaved(values, DCRF_F64, &grid, channels), 1);
+            struct dcrf_features features;
+            assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
+            dcrf_features_range(&features, least, largest);
+            for (size_t c = 0; c < channels; c++) {
+                const bool is_own = c == at % channels;
+                assert_true(least[c] == (is_own && at % 2 == 0 ? -7 : 0));
+                assert_true(largest[c] == (!is_own ? 0 : at % 2 ? 7 : at % 3 ? 0.5f : 0.1f));
+            }
+            dcrf_features_clear(&features);
+        }
+}
+
 static void bad_kernels_are_refused(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(2, 2);
@@ -464,6 +489,7 @@ int main(void) {
         cmocka_unit_test(integers_are_read_whole),
         cmocka_unit_test(features_are_coordinates_and_channels),
         cmocka_unit_test(channels_are_stored_as_given),
+        cmocka_unit_test(ranges_include_every_variable),
         cmocka_unit_test(bad_kernels_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
