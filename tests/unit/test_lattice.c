@@ -441,6 +441,41 @@ static void ring_is_lattice(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
+/* The segments are the same whether the plan was made for so many threads or for one. Beyond ten,
+ * one more segment hardly makes the largest smaller, but several do. */
+static void segments_are_as_many_as_pay(void **state) {
+    (void)state;
+    const size_t n = 12000, threads[2] = {1, 16};
+    const struct dcrf_lattice_options options = {.runs = &dcrf_lattice_by_runs,
+                                                 .row_floats = 100000};
+    const dcrf_grid grid = dcrf_grid_1d(n);
+    float *values = random_block(n, 2, 0, 150, 19);
+    const dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(values, DCRF_F32, &grid, 2), 1);
+    struct dcrf_features features;
+    dcrf_workspace *workspace[2];
+    dcrf_operator *op[2];
+    assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
+    for (size_t i = 0; i < 2; i++) {
+        workspace[i] = new_workspace(threads[i]);
+        assert_int_equal(dcrf_lattice_new_with(&op[i], &features, options, workspace[i], NULL),
+                         DCRF_OK);
+    }
+    for (size_t t = 1; t <= threads[1]; t++) {
+        struct dcrf_lattice_segments segments[2];
+        for (size_t i = 0; i < 2; i++)
+            dcrf_lattice_divide((const struct dcrf_lattice *)op[i], t, &segments[i]);
+        assert_memory_equal(&segments[0], &segments[1], sizeof segments[0]);
+        assert_true(segments[0].count <= t && segments[0].count >= (t < 16 ? t - t / 4 : 12));
+    }
+    for (size_t i = 0; i < 2; i++) {
+        dcrf_operator_free(&op[i]);
+        dcrf_workspace_free(&workspace[i]);
+    }
+    dcrf_features_clear(&features);
+    free(values);
+}
+
 /* Groups of variables have joint copies of rows with up to two threads, separate ones with more. */
 static void all_threads_give_the_same_bytes(void **state) {
     (void)state;
@@ -551,6 +586,7 @@ int main(void) {
         cmocka_unit_test(all_threads_give_the_same_bytes),
         cmocka_unit_test(channels_do_not_meet),
         cmocka_unit_test(ring_is_lattice),
+        cmocka_unit_test(segments_are_as_many_as_pay),
         cmocka_unit_test(matrices_are_symmetric_with_their_diagonal),
         cmocka_unit_test(one_direction_is_not_symmetric),
         cmocka_unit_test(apply_is_linear_and_nonnegative),

@@ -85,12 +85,19 @@ struct dcrf_lattice_runs {
     struct dcrf_lattice_sectors sectors; /* none in a ring */
 };
 
+/* The most segments of a ring. */
+#define DCRF_MOST_SEGMENTS 64
+
 /* A ring buffer of rows for the vertices (see lattice_ring.c). With a ring, the vertices of runs
  * and the neighbours are stored as rows of it; a missing neighbour is `rows`. */
 struct dcrf_lattice_ring {
     size_t rows;   /* 0: no ring */
     size_t span;   /* layers from the lowest vertex of a run to its highest */
     uint32_t *run; /* layers + 1: the first run of each */
+    /* The work of the largest segment, by their number, as far as it is known (see
+     * dcrf_lattice_divide). */
+    size_t divisions;
+    size_t work[DCRF_MOST_SEGMENTS + 1];
 };
 
 /* A number of floats, rounded up to whole cache lines. */
@@ -448,7 +455,6 @@ float *dcrf_lattice_take(const struct dcrf_lattice *lattice, size_t sector, size
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
 /* The segments of a lattice that threads sweep through: a single one without a ring. */
-#define DCRF_MOST_SEGMENTS 64
 struct dcrf_lattice_segments {
     size_t count;
     size_t first[DCRF_MOST_SEGMENTS + 1]; /* layers */

@@ -26,7 +26,7 @@
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
 /* Layers that a stage processes at a time. */
 #define BATCH 4
-/* Another segment must reduce the work of the largest one to at most this fraction. */
+/* More segments must reduce the work of the largest one to at most this fraction. */
 #define SEGMENT_GAIN 0.9
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -141,30 +141,6 @@ static void turn_runs(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                  dcrf_error *error) {
-    struct dcrf_lattice_ring *ring = &lattice->ring;
-    const size_t layers = lattice->layers.count;
-    struct reach reach = {lattice, dcrf_allocate(layers, sizeof *reach.span)};
-    ring->run = dcrf_allocate(layers + 1, sizeof *ring->run);
-    if (!reach.span || !ring->run) {
-        dcrf_release(reach.span);
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    }
-    find_runs(lattice);
-    dcrf_parallel_for(pool, layers, LAYER_GRAIN, measure_spans, &reach);
-    for (size_t i = 0; i < layers; i++)
-        ring->span = reach.span[i] > ring->span ? reach.span[i] : ring->span;
-    dcrf_release(reach.span);
-    const size_t rows = rows_in_use(lattice);
-    if (rows > lattice->vertices / 2)
-        return DCRF_OK;
-    ring->rows = rows;
-    dcrf_parallel_for(pool, lattice->vertices, INDEX_GRAIN, turn_neighbours, lattice);
-    dcrf_parallel_for(pool, layers, LAYER_GRAIN, turn_runs, lattice);
-    return DCRF_OK;
-}
-
 /* ---- segments ------------------------------------------------------------------------------- */
 
 /* The layers that a stage of a segment processes; for the splat, layers of runs. */
@@ -258,22 +234,60 @@ static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     return enough;
 }
 
+static size_t most_segments(size_t threads) {
+    return threads < DCRF_MOST_SEGMENTS ? threads : DCRF_MOST_SEGMENTS;
+}
+
+static void measure_divisions(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct dcrf_lattice *lattice = context;
+    for (size_t count = begin; count < end; count++)
+        lattice->ring.work[count] = count > 0 ? largest_work(lattice, count) : 0;
+}
+
 void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
                          struct dcrf_lattice_segments *segments) {
-    const size_t most = threads < DCRF_MOST_SEGMENTS ? threads : DCRF_MOST_SEGMENTS;
+    const struct dcrf_lattice_ring *ring = &lattice->ring;
     *segments = (struct dcrf_lattice_segments){.count = 1};
-    if (lattice->ring.rows == 0)
+    if (ring->rows == 0)
         return;
-    segments->work = largest_work(lattice, 1);
-    for (size_t count = 2; count <= most; count++) {
-        const size_t work = largest_work(lattice, count);
-        if ((double)work > SEGMENT_GAIN * (double)segments->work)
-            break;
-        segments->work = work;
-        segments->count = count;
+    segments->work = ring->work[1];
+    for (size_t count = 2; count <= most_segments(threads); count++) {
+        const size_t work =
+            count <= ring->divisions ? ring->work[count] : largest_work(lattice, count);
+        if ((double)work <= SEGMENT_GAIN * (double)segments->work) {
+            segments->work = work;
+            segments->count = count;
+        }
     }
     segments->count = divide(lattice, segments->work, segments->count, segments->first);
     segments->first[segments->count] = lattice->layers.count;
+}
+
+dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                  dcrf_error *error) {
+    struct dcrf_lattice_ring *ring = &lattice->ring;
+    const size_t layers = lattice->layers.count;
+    struct reach reach = {lattice, dcrf_allocate(layers, sizeof *reach.span)};
+    ring->run = dcrf_allocate(layers + 1, sizeof *ring->run);
+    if (!reach.span || !ring->run) {
+        dcrf_release(reach.span);
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    }
+    find_runs(lattice);
+    dcrf_parallel_for(pool, layers, LAYER_GRAIN, measure_spans, &reach);
+    for (size_t i = 0; i < layers; i++)
+        ring->span = reach.span[i] > ring->span ? reach.span[i] : ring->span;
+    dcrf_release(reach.span);
+    const size_t rows = rows_in_use(lattice);
+    if (rows > lattice->vertices / 2)
+        return DCRF_OK;
+    ring->rows = rows;
+    dcrf_parallel_for(pool, lattice->vertices, INDEX_GRAIN, turn_neighbours, lattice);
+    dcrf_parallel_for(pool, layers, LAYER_GRAIN, turn_runs, lattice);
+    ring->divisions = most_segments(dcrf_pool_threads(pool));
+    dcrf_parallel_for(pool, ring->divisions + 1, 1, measure_divisions, lattice);
+    return DCRF_OK;
 }
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
