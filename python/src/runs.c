@@ -67,8 +67,9 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (run->judge_strength)
         status = dcrf_model_measure_strength(self->model, self->workspace, &measured, error);
     if (status == DCRF_OK)
-        status = dcrf_changes_of(self->model, NULL, run->labels, run->judge_strength ? &measured : NULL,
-                                 NULL, NULL, 0, &run->changes, error);
+        status =
+            dcrf_changes_of(self->model, NULL, run->labels, run->judge_strength ? &measured : NULL,
+                            NULL, NULL, 0, &run->changes, error);
     if (status == DCRF_OK && run->marginals)
         status = dcrf_solver_marginals(run->solver, run->marginals,
                                        dcrf_model_variables(self->model) * stride, stride, error);
