@@ -65,12 +65,15 @@ def packed(numbers):
 
 
 def certificate_seeds():
-    """Behind the magic and without the checksum, which are the target's."""
-    for n, labels, rounds, mixtures, cliques in ((1, 1, 0, 0, 0), (4, 2, 1, 0, 0), (5, 3, 2, 1, 1), (6, 2, 1, 2, 0)):
+    """Behind the magic and without the checksum, which are the target's; some with cuts."""
+    for n, labels, rounds, mixtures, cliques, cuts in ((1, 1, 0, 0, 0, None), (4, 2, 1, 0, 0, None), (5, 3, 2, 1, 1, None), (6, 2, 1, 2, 0, None),
+                                                       (4, 2, 0, 1, 0, 0), (5, 3, 0, 1, 1, 2), (6, 7, 0, 2, 0, 9)):
         cells = packed([a * 7 % 50 for a in range(n)])
         point = struct.pack("<ddIII", 0.5, 0.25, 14, 208, labels) + struct.pack(f"<{labels}H", *range(labels)) + cells * labels
-        out = struct.pack("<II7Q", 2, n % 2, n, labels, 1, cliques, rounds, 1, mixtures) + struct.pack("<dd", 2, 1) + bytes(64)
+        out = struct.pack("<II7Q", 2 if cuts is None else 3, n % 2, n, labels, 1, cliques, rounds, 1, mixtures) + struct.pack("<dd", 2, 1) + bytes(64)
         out += struct.pack("<dII", 0.5, 1, 2) + bytes(64) + struct.pack("<2d", 0.1, 0.1)
+        if cuts is not None:  # the sets have at most seven labels
+            out += struct.pack("<I", cuts) + b"".join(struct.pack("<dB", 0.5, c % 2**labels) for c in range(cuts))
         out += struct.pack(f"<{rounds}d", *[0.25] * rounds)
         out += packed([a % labels for a in range(n)]) + packed([a % (rounds + 1) for a in range(n)])
         out += struct.pack("<QH", 1, labels - 1) + cells
@@ -81,10 +84,10 @@ def certificate_seeds():
 
 def verify_seeds():
     """A model and places that are damaged: every kind of each."""
-    for model in range(16):
+    for model in range(32):
         yield bytes([model])
-        for place in range(8, 1000, 61):
-            yield bytes([model, place % 256, place // 256, place % 4, place % 9])
+        for place in range(8, 1000, 121):
+            yield bytes([model, place % 256, place // 256, place % 4 + 64 * (place % 2), place % 9])
 
 
 def dataset_seeds():
