@@ -84,12 +84,10 @@ static void fill(struct dcrf_cuts *cuts, size_t count, const uint8_t *sets, cons
  * the 1e-12 added. */
 static void find_reach(struct dcrf_cuts *cuts) {
     double held[DCRF_CUTS_MOST_LABELS + 1] = {0};
-    for (size_t c = 0; c < cuts->count; c++) {
-        cuts->total += 2 * cuts->lengths[c];
+    for (size_t c = 0; c < cuts->count; c++)
         for (size_t r = cuts->offsets[c]; r < cuts->offsets[c + 1]; r++)
             for (size_t k = cuts->runs[r].begin; k < cuts->runs[r].end; k++)
                 held[k] += 2 * cuts->lengths[c];
-    }
     for (size_t k = 0; k < cuts->labels; k++)
         cuts->reach = fmax(cuts->reach, held[k] * (1 + 1e-12));
 }

@@ -32,7 +32,6 @@ struct dcrf_cuts {
     struct dcrf_cut_run *runs;
     double *lengths;
     double reach;     /* the largest sum of 2 length_c over the cuts that hold one label */
-    double total;     /* sum of 2 length_c */
     double stiffness; /* largest sum_c 2 length_c z_c^2 / |y|^2 over rows y that sum to 0 */
 };
 
