@@ -117,7 +117,7 @@ static bool are_sizes_possible(const struct dcrf_certificate_content *content,
     const struct dcrf_identity *identity = &content->identity;
     return !source->has_large_size && identity->variables >= 1 && identity->labels >= 1 &&
            identity->kernel_count <= source->left / 80 && content->rounds <= DCRF_MOST_ROUNDS &&
-           content->rounds <= source->left / 8 && content->mixture_count <= DCRF_MOST_POINTS;
+           content->mixture_count <= DCRF_MOST_POINTS;
 }
 
 static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *source,

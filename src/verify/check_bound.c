@@ -123,7 +123,6 @@ static double lowest(const struct dcrf_check *check, size_t a) {
 static dcrf_status add_labelling(struct dcrf_check *check, struct dcrf_check_total *excess,
                                  dcrf_error *error) {
     const size_t labels = check->model->labels;
-    dcrf_check_fill_undecided(check);
     check->kind = DCRF_CHECK_LABELS;
     check->labels = check->content->labels;
     const dcrf_status status = dcrf_check_add_up(check, error);
@@ -167,7 +166,6 @@ static dcrf_status sum_mixture(struct dcrf_check *check,
             check->place[a] = (uint32_t)place++;
     check->mixture = mixture;
     check->kind = DCRF_CHECK_MIXTURE;
-    dcrf_check_fill_undecided(check);
     const dcrf_status status = dcrf_check_add_up(check, error);
     if (status == DCRF_OK && mixture->shares)
         add_shares(check, mixture->shares);
@@ -179,6 +177,7 @@ dcrf_status dcrf_check_mixture(struct dcrf_check *check,
     const size_t n = check->model->variables, labels = check->model->labels;
     struct dcrf_check_total total = {0};
     TRY(check_mixture(check, mixture, error));
+    dcrf_check_fill_undecided(check);
     TRY(add_labelling(check, &total, error));
     TRY(sum_mixture(check, mixture, error));
     add_cliques(check, mixture->shares, &total);

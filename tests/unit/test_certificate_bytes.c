@@ -8,6 +8,7 @@
 
 #include <dcrf/dcrf.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,33 @@ static void every_machine_writes_the_same(void **state) {
     dcrf_model_free(&model);
 }
 
+/* As docs/reference/certificate.md has it: for each clique f64 cost, u64 size, u64 members. */
+static void cliques_are_hashed(void **state) {
+    (void)state;
+    dcrf_model *model = new_model();
+    const size_t members[] = {2, 0, 1}, offsets[] = {0, 1, 3};
+    const double costs[] = {0.5, 2};
+    struct dcrf_identity identity;
+    struct dcrf_sha256 hash;
+    uint8_t digest[DCRF_SHA256_BYTES];
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_model_set_cliques(model, 2, offsets, members, costs, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_identity_of_model(&identity, model, true, workspace, NULL), DCRF_OK);
+    dcrf_sha256_begin(&hash);
+    for (size_t p = 0; p < 2; p++) {
+        dcrf_sha256_add_f64(&hash, costs[p]);
+        dcrf_sha256_add_u64(&hash, p + 1);
+        for (size_t k = offsets[p]; k < offsets[p + 1]; k++)
+            dcrf_sha256_add_u64(&hash, members[k]);
+    }
+    dcrf_sha256_end(&hash, digest);
+    assert_memory_equal(identity.cliques, digest, sizeof digest);
+    dcrf_identity_clear(&identity);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+}
+
 /* ---- contents of all kinds ------------------------------------------------------------------ */
 
 static size_t below(dcrf_rng *rng, size_t count) {
@@ -146,10 +174,22 @@ static void draw_mixture(dcrf_rng *rng, const struct dcrf_certificate_content *c
         mixture->shares[k] = (uint32_t)(before = draw_number(rng, before, DCRF_MOST_LEVELS));
 }
 
+static void draw_cuts(dcrf_rng *rng, struct dcrf_certificate_content *c) {
+    const double lengths[] = {0, 0.5, (double)FLT_MIN, (double)FLT_MAX};
+    c->has_cuts = true;
+    c->cut_count = below(rng, 6);
+    c->cut_lengths = dcrf_own_zero(&c->owned, c->cut_count, sizeof *c->cut_lengths);
+    c->cut_sets = dcrf_own_zero(&c->owned, c->cut_count, c->identity.labels);
+    for (size_t k = 0; k < c->cut_count; k++)
+        c->cut_lengths[k] = lengths[below(rng, 4)];
+    for (size_t k = 0; k < c->cut_count * c->identity.labels; k++)
+        c->cut_sets[k] = (uint8_t)below(rng, 2);
+}
+
 static struct dcrf_certificate_content draw_content(uint64_t seed) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, seed);
-    const size_t n = 5 + below(&rng, 40), labels = 1 + below(&rng, 6);
+    const size_t n = 5 + below(&rng, 40), labels = 1 + below(&rng, 12);
     struct dcrf_certificate_content c = {
         .identity = {below(&rng, 2), n, labels, below(&rng, 3), below(&rng, 2), {0}, {0}, NULL},
         .energy = dcrf_rng_uniform(&rng) - 0.5,
@@ -185,6 +225,8 @@ static struct dcrf_certificate_content draw_content(uint64_t seed) {
     }
     for (size_t k = 0, before = 0; k < n * c.plane_count; k++)
         c.values[k] = (uint8_t)(before = draw_number(&rng, before, DCRF_VALUE_MOST));
+    if (c.rounds == 0)
+        draw_cuts(&rng, &c);
     c.mixtures = dcrf_own_zero(&c.owned, c.mixture_count, sizeof *c.mixtures);
     for (size_t k = 0; k < c.mixture_count; k++)
         draw_mixture(&rng, &c, k == 0 ? 0 : c.rounds, &c.mixtures[k]);
@@ -222,6 +264,11 @@ static void compare(const struct dcrf_certificate_content *c,
     assert_int_equal(c->plane_count, d->plane_count);
     assert_memory_equal(c->plane, d->plane, labels * sizeof *c->plane);
     assert_memory_equal(c->values, d->values, n * c->plane_count);
+    assert_true(c->has_cuts == d->has_cuts && c->cut_count == d->cut_count);
+    if (c->cut_count > 0) {
+        assert_memory_equal(c->cut_lengths, d->cut_lengths, c->cut_count * sizeof *c->cut_lengths);
+        assert_memory_equal(c->cut_sets, d->cut_sets, c->cut_count * labels);
+    }
     assert_int_equal(c->mixture_count, d->mixture_count);
     for (size_t k = 0; k < c->mixture_count; k++)
         compare_mixtures(&c->mixtures[k], &d->mixtures[k], labels);
@@ -274,7 +321,7 @@ static void what_is_written_is_read(void **state) {
 /* A packed number of more than 64 bits must be refused, not truncated. */
 static void packed_numbers_fit_64_bits(void **state) {
     (void)state;
-    struct dcrf_certificate_content content = draw_content(3);
+    struct dcrf_certificate_content content = draw_content(3); /* without cuts */
     size_t at = 8 + 2 * 4 + 7 * 8 + 2 * 8 + 2 * DCRF_SHA256_BYTES + 8 * content.rounds;
     uint8_t *bytes;
     size_t count;
@@ -353,6 +400,7 @@ static void there_are_limits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_machine_writes_the_same),
+        cmocka_unit_test(cliques_are_hashed),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(packed_numbers_fit_64_bits),
         cmocka_unit_test(there_are_limits),

@@ -10,34 +10,55 @@
 #include <math.h>
 
 #define CROWD 302
+#define MOST_LABELS 20
 
 /* A model and a certificate for it that need not be true. */
 struct claim {
     dcrf_workspace *workspace;
     dcrf_model *model;
     struct dcrf_certificate_content content;
-    uint16_t labels[CROWD], round[CROWD], plane[2];
+    uint16_t labels[CROWD], round[CROWD], plane[MOST_LABELS];
     double epsilon[CROWD];
 };
 
-static void new_claim(struct claim *claim, size_t n, const double *unary, const double *feature) {
+static void new_model(struct claim *claim, size_t n, size_t labels, const double *unary,
+                      const double *feature, double weight) {
     const dcrf_grid grid = dcrf_grid_1d(n);
-    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F64, &grid, 2);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F64, &grid, labels);
     dcrf_kernel kernel =
-        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), 1);
+        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), weight);
     *claim = (struct claim){0};
     assert_int_equal(dcrf_workspace_new(&claim->workspace, 1, NULL), DCRF_OK);
-    assert_int_equal(dcrf_model_new(&claim->model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&claim->model, &grid, labels, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_set_unary(claim->model, &energies, NULL), DCRF_OK);
     kernel.normalization = DCRF_NORMALIZE_NONE;
     assert_int_equal(dcrf_model_add_kernel(claim->model, &kernel, NULL), DCRF_OK);
-    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, true,
+}
+
+/* About the model, without rounds and mixtures. */
+static void new_content(struct claim *claim, bool is_exact) {
+    dcrf_plan *plan;
+    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, is_exact,
                                             claim->workspace, NULL),
                      DCRF_OK);
+    if (!is_exact) {
+        assert_int_equal(
+            dcrf_plan_new(&plan, claim->model, DCRF_OPERATOR_FAST, claim->workspace, NULL),
+            DCRF_OK);
+        assert_int_equal(
+            dcrf_identity_take_matrices(&claim->content.identity, plan, claim->workspace, NULL),
+            DCRF_OK);
+        dcrf_plan_free(&plan);
+    }
     claim->content.labels = claim->labels;
     claim->content.round = claim->round;
     claim->content.plane = claim->plane;
     claim->content.epsilon = claim->epsilon;
+}
+
+static void new_claim(struct claim *claim, size_t n, const double *unary, const double *feature) {
+    new_model(claim, n, 2, unary, feature, 1);
+    new_content(claim, true);
 }
 
 static dcrf_status check_claim(const struct claim *claim, dcrf_verification *found,
@@ -90,6 +111,93 @@ static void many_small_rounds_count(void **state) {
     if (check_claim(&claim, &found, &error) < 0)
         fail_msg("%s", error.message);
     free_claim(&claim);
+}
+
+/* A margin counts from where it is above the errors of both of its ends. Two variables at one place
+ * with weight w: label 1 costs variable 0 at least 1 - 2 w more, whatever the other one has. */
+static void margins_exceed_both_errors(void **state) {
+    (void)state;
+    const double unary[] = {0, 1, 0, 1}, feature[] = {0, 0};
+    const double error_of_sum = (4 * (66 * 0x1p-52 + 1e-12) + 8 * 5e-18) / 2;
+    for (int is_enough = 0; is_enough < 2; is_enough++) {
+        struct claim claim;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        const double margin = (is_enough ? 2.01 : 1.99) * error_of_sum;
+        new_model(&claim, 2, 2, unary, feature, (1 - margin) / 2);
+        new_content(&claim, true);
+        uint8_t values[] = {DCRF_VALUE_MOST, DCRF_VALUE_MOST};
+        claim.plane[0] = 1;
+        claim.content.plane_count = 1;
+        claim.content.values = values;
+        claim.content.rounds = 1;
+        claim.epsilon[0] = 0.25;
+        claim.round[0] = 1;
+        claim.content.proven = 1;
+        if (is_enough && check_claim(&claim, &found, &error) < 0)
+            fail_msg("%s", error.message);
+        if (!is_enough)
+            assert_fails(DCRF_ERROR_ARGUMENT, "round 1", error,
+                         check_claim(&claim, &found, &error));
+        free_claim(&claim);
+    }
+}
+
+/* Kernel values that the check leaves out count as errors: here one of exp(-40.5) is all that
+ * there is, and more than the unaries differ by. */
+static void what_is_left_out_counts(void **state) {
+    (void)state;
+    const double weight = 1e12, small = 1e-18 * weight, large = 1e-15 * weight;
+    for (int is_true = 0; is_true < 2; is_true++) {
+        const double difference = is_true ? large : small;
+        const double unary[] = {0, difference, difference, 0}, feature[] = {0, 9};
+        struct claim claim;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        new_model(&claim, 2, 2, unary, feature, weight);
+        new_content(&claim, true);
+        claim.labels[1] = 1;
+        claim.content.proven = 2;
+        claim.content.lower_bound = -1;
+        if (is_true && check_claim(&claim, &found, &error) < 0)
+            fail_msg("%s", error.message);
+        if (!is_true)
+            assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
+                         check_claim(&claim, &found, &error));
+        free_claim(&claim);
+    }
+}
+
+/* More labels than are filtered together. Variables 2, 4 and 6 cannot have label 17, and once that
+ * is known, variable 0 cannot either: it costs more than the diagonal, which fast operators have,
+ * but less than the neighbours. All other labels but 3 are far too expensive, except for the odd
+ * variables, which are far away. */
+static void dead_ends_of_many_labels(void **state) {
+    (void)state;
+    enum { STRIP = 7 };
+    double unary[STRIP * MOST_LABELS], feature[STRIP];
+    for (int is_exact = 0; is_exact < 2; is_exact++) {
+        struct claim claim;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        for (size_t k = 0; k < STRIP * MOST_LABELS; k++)
+            unary[k] = k % MOST_LABELS == 3 ? 0 : 100;
+        for (size_t a = 0; a < STRIP; a++) {
+            feature[a] = a % 2 ? 50 * (double)a : 0.1 * (double)a;
+            unary[a * MOST_LABELS + 5] = a % 2 ? 0 : 100;
+        }
+        unary[17] = 5;
+        new_model(&claim, STRIP, MOST_LABELS, unary, feature, 1);
+        new_content(&claim, is_exact);
+        for (size_t a = 0; a < STRIP; a++)
+            claim.labels[a] = 3;
+        claim.content.proven = 4;
+        claim.content.lower_bound = -1;
+        if (check_claim(&claim, &found, &error) < 0)
+            fail_msg("%s", error.message);
+        assert_int_equal(found.proven, 4);
+        free_claim(&claim);
+    }
 }
 
 /* The cost of a forbidden label must not loosen the check for the others. */
@@ -213,6 +321,9 @@ static void checks_can_be_stopped(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_rounds_count),
+        cmocka_unit_test(margins_exceed_both_errors),
+        cmocka_unit_test(what_is_left_out_counts),
+        cmocka_unit_test(dead_ends_of_many_labels),
         cmocka_unit_test(forbidden_labels_cost_nothing),
         cmocka_unit_test(what_overflows_proves_nothing),
         cmocka_unit_test(checks_can_be_stopped),
