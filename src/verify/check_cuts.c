@@ -21,11 +21,11 @@ static double length_of(const struct dcrf_check *check, size_t cut) {
     return check->content->cut_lengths[cut] * (1 - 2 * SLACK);
 }
 
-/* The distances of label i. */
+/* The distances of label i to those before it. */
 static bool is_below(const struct dcrf_check *check, size_t i) {
     const struct dcrf_certificate_content *content = check->content;
     const size_t labels = check->model->labels;
-    for (size_t j = 0; j < labels; j++) {
+    for (size_t j = 0; j < i; j++) {
         double sum = 0;
         for (size_t c = 0; c < content->cut_count; c++)
             if (content->cut_sets[c * labels + i] != content->cut_sets[c * labels + j])

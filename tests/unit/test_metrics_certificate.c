@@ -256,6 +256,48 @@ static void test_formula(void **state) {
     assert_true(compared[0] > 10 && compared[1] > 10);
 }
 
+/* Errors grow with the lengths of the cuts or with the distance, whichever is larger. */
+static void test_scale(void **state) {
+    (void)state;
+    const float distance[] = {0, 8, 8, 0};
+    double lengths[] = {0.25, 0.5};
+    const struct dcrf_certificate_content content = {.cut_count = 2, .cut_lengths = lengths};
+    assert_true(dcrf_check_cuts_scale(&content, NULL, 2) == 1);
+    assert_true(dcrf_check_cuts_scale(&content, distance, 2) == 4 * 8 * (1 + 2.0 / 64));
+    lengths[1] = 16;
+    assert_true(dcrf_check_cuts_scale(&content, distance, 2) == 4 * 33.5 * (1 + 2.0 / 64));
+}
+
+/* Cuts may be longer than the distance by 2^-39 of it, no more, and count for 2^-38 less. */
+static void test_slack(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_1d(2);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(1, 1);
+    double lengths[] = {1, 1};
+    uint8_t sets[] = {1, 0, 0, 0, 0, 1}; /* 0 | 1 2 and 0 1 | 2 */
+    const struct dcrf_certificate_content content = {
+        .has_cuts = true, .cut_count = 2, .cut_lengths = lengths, .cut_sets = sets};
+    struct dcrf_check check = {.content = &content};
+    dcrf_model *model;
+    assert_int_equal(dcrf_workspace_new(&check.workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, 3, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_linear(model, 0, INFINITY, NULL), DCRF_OK);
+    check.model = model;
+    for (size_t cut = 0; cut < 2; cut++) {
+        lengths[cut] = 1 + 0x1p-39;
+        assert_int_equal(dcrf_check_cuts(&check, NULL), DCRF_OK);
+        lengths[cut] += 0x1p-52;
+        assert_true(dcrf_check_cuts(&check, NULL) < 0);
+        lengths[cut] = 1;
+    }
+    double sums[3] = {0};
+    dcrf_check_spread(&check, 1, 3, sums);
+    assert_true(sums[0] == 0 && sums[1] == 0 && sums[2] == 6 * (1 - 0x1p-38));
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&check.workspace);
+}
+
 static int count_questions(void *user) {
     ++*(size_t *)user;
     return 0;
@@ -320,6 +362,7 @@ static void test_two_distances(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_formula),
-        cmocka_unit_test(test_cuts_ask), cmocka_unit_test(test_two_distances)};
+        cmocka_unit_test(test_scale),        cmocka_unit_test(test_slack),
+        cmocka_unit_test(test_cuts_ask),     cmocka_unit_test(test_two_distances)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
