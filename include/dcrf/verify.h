@@ -19,10 +19,11 @@ extern "C" {
 typedef struct dcrf_verification {
     int is_exact; /* holds for the Gaussians themselves, not a fast approximation */
     size_t variables;
-    size_t proven;         /* variables with one possible label */
-    double energy;         /* upper bound for the certificate's labelling, claimed and checked */
-    double lower_bound;    /* on the energy of every labelling, claimed and checked */
-    double relative_gap;   /* dcrf_relative_gap of the two */
+    size_t proven;       /* variables with one possible label */
+    double energy;       /* upper bound for the certificate's labelling, claimed, and checked up to
+                          * rounding errors */
+    double lower_bound;  /* on the energy of every labelling, claimed and checked */
+    double relative_gap; /* dcrf_relative_gap of the two */
     double claimed_energy; /* as the certificate states it */
     double claimed_lower_bound;
     size_t claimed_proven;

@@ -184,7 +184,7 @@ static dcrf_status take_values(struct dcrf_certificate_content *content, struct 
     const size_t n = content->identity.variables, labels = content->identity.labels;
     content->plane_count = take_size(source);
     if (source->has_large_size || content->plane_count > labels ||
-        source->left / 4 < content->plane_count)
+        source->left / 3 < content->plane_count)
         return broken("it ends too early", error);
     content->plane = dcrf_own_zero(&content->owned, labels, sizeof *content->plane);
     content->values = dcrf_own(&content->owned, n, content->plane_count);

@@ -228,7 +228,8 @@ static size_t count_proven(const struct dcrf_check *check, bool *is_only_one) {
     return proven;
 }
 
-/* The claimed energy may be too high by what an operator leaves out. */
+/* The claimed energy may be too high by what an operator leaves out, and is not refused within the
+ * errors of the sums. */
 static bool is_energy(double claimed, double low, double high, double magnitude) {
     return claimed >= low && claimed <= high + 1e-6 * magnitude;
 }

@@ -1,8 +1,9 @@
 /* Fuzz target: the certificate check. Valid certificates of small models are damaged as the input
  * says, and their checksums corrected. Whatever is accepted must be true: no bound exceeds the
- * lowest energy, and no optimal label is excluded. Half of the models are Potts with the exact
- * operator, and are compared with the formula; the others have distances of all kinds and either
- * operator.
+ * lowest energy, no optimal label is excluded, and energies are at most too low by the errors of
+ * sums that the check allows for (docs/reference/certificate.md). Half of the models are Potts with
+ * the exact operator, and are compared with the formula; the others have distances of all kinds and
+ * either operator.
  *
  * Input: the model, then positions (two bytes; most count from the end of what identifies the
  * model, because a change before it is always refused) and what to do there: add a byte, or store
@@ -134,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == DCRF_OK) {
         const double rounding = 1e-12 * (1 + fabs(m->optimum)); /* of the sums */
         fuzz_check(found.lower_bound <= m->optimum + rounding);
-        fuzz_check(found.energy >= m->optimum - rounding);
+        fuzz_check(found.energy >= m->optimum - (number < TOYS ? 1e-9 : 1e-6));
         fuzz_check(found.wrong == 0);
     }
     free(bytes);

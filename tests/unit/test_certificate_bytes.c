@@ -189,13 +189,13 @@ static void draw_cuts(dcrf_rng *rng, struct dcrf_certificate_content *c) {
 static struct dcrf_certificate_content draw_content(uint64_t seed) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, seed);
-    const size_t n = 5 + below(&rng, 40), labels = 1 + below(&rng, 12);
+    const size_t n = 1 + below(&rng, below(&rng, 2) ? 44 : 4), labels = 1 + below(&rng, 12);
     struct dcrf_certificate_content c = {
         .identity = {below(&rng, 2), n, labels, below(&rng, 3), below(&rng, 2), {0}, {0}, NULL},
         .energy = dcrf_rng_uniform(&rng) - 0.5,
         .lower_bound = -dcrf_rng_uniform(&rng),
         .proven = below(&rng, 1000),
-        .rounds = below(&rng, 4),
+        .rounds = below(&rng, n < 4 ? n : 4),
         .mixture_count = below(&rng, 3)};
     draw_bytes(&rng, c.identity.unary, sizeof c.identity.unary);
     draw_bytes(&rng, c.identity.cliques, sizeof c.identity.cliques);
