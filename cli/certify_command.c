@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "io/json.h"
+#include "model/compatibility.h"
 #include "report/evaluation.h"
 #include "report/solution_text.h"
 
@@ -102,9 +103,11 @@ static bool certify(const evaluation_settings *settings, const built_model *buil
     progress_limit(&watch, built->workspace);
     bool done = model_plan(&settings->model, settings->image_file, built, &plan, problem);
     found.setup_s = seconds_now() - built->time.began_s;
-    done = done && (dcrf_certify(plan, built->workspace, labels, &limits, &found.certificate,
-                                 &error) >= 0 ||
-                    library_problem(problem, settings->labels_file, &error));
+    done =
+        done &&
+        (dcrf_certify(plan, built->workspace, labels, &limits, &found.certificate, &error) >= 0 ||
+         compatibility_problem(settings->model.compatibility, dcrf_model_labels(built->model),
+                               settings->labels_file, &error, problem));
     progress_end(&watch);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     dcrf_plan_free(&plan);

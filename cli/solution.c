@@ -1,6 +1,7 @@
 #include "solution.h"
 
 #include "clock.h"
+#include "model/compatibility.h"
 
 #include <dcrf/experimental.h>
 #include <math.h>
@@ -186,9 +187,9 @@ static bool has_energy(const solver_options *options, const dcrf_solver *solver,
                : failure(problem, "solver", "interrupted before a first labelling was known");
 }
 
-static bool run_solver(const solver_options *options, const built_model *built,
-                       const dcrf_plan *plan, dcrf_settings *settings, progress *watch,
-                       solution *found, cli_problem *problem) {
+static bool run_solver(const solver_options *options, const model_options *model,
+                       const built_model *built, const dcrf_plan *plan, dcrf_settings *settings,
+                       progress *watch, solution *found, cli_problem *problem) {
     dcrf_solver *solver = NULL;
     dcrf_error error;
     settings->progress = progress_moment;
@@ -196,8 +197,9 @@ static bool run_solver(const solver_options *options, const built_model *built,
     settings->log = progress_log;
     settings->progress_user = settings->cancel_user = settings->log_user = watch;
     progress_stage(watch, "setting up");
-    bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
-                library_problem(problem, "solver", &error);
+    bool done =
+        dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
+        compatibility_problem(model->compatibility, found->label_count, "solver", &error, problem);
     if (done)
         dcrf_solver_labels(solver, found->unary_labels, found->pixels, NULL);
     done = done && start_from_file(options, built, solver, problem);
@@ -249,7 +251,7 @@ bool solution_find(const solver_options *options, const model_options *model,
     progress_stage(&watch, "setting up");
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&
-           run_solver(options, built, plan, &settings, &watch, found, problem);
+           run_solver(options, model, built, plan, &settings, &watch, found, problem);
     progress_end(&watch);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL); /* that of progress_limit */
     done = done && find_changes(built, found, problem);

@@ -214,8 +214,7 @@ static bool is_given(const parsing *p, const char *name) {
     return false;
 }
 
-/* Presets contain options of several commands; those that this one lacks are skipped, except for
- * the compatibility: without it the model would be a different one. */
+/* Presets contain options of several commands; those that this one lacks are skipped. */
 static bool put_preset(parsing *p, const char *name) {
     const cli_preset *preset = find_preset(name, p->problem);
     if (!preset)
@@ -228,11 +227,6 @@ static bool put_preset(parsing *p, const char *name) {
         /* The superpixel size does not apply to regions from another source. */
         if (strcmp(values[i].name, "min-region") == 0 && is_given(p, "cliques"))
             continue;
-        if (!value.option && strcmp(values[i].name, "compatibility") == 0)
-            return bad_input(p->problem, "--preset",
-                             "%s has the compatibility %s, which 'dcrf %s' does not take; use "
-                             "'dcrf solve'",
-                             name, values[i].text, p->set->command);
         if (value.option && !put(p, &value))
             return false;
     }

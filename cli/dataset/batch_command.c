@@ -3,6 +3,7 @@
 #include "dataset/batch_work.h"
 #include "dataset/summary_files.h"
 #include "interrupt.h"
+#include "model/compatibility.h"
 #include "ranks/ranks.h"
 #include "report/solution_text.h"
 
@@ -91,7 +92,9 @@ static void print_summary(const batch_settings *settings, const summary *found) 
         }
         printf("%12.3f\n", row->setup_s + row->solve_s + row->polish_s);
     }
-    char verdict[VERDICT_BYTES];
+    char verdict[VERDICT_BYTES], left_out[LEFT_OUT_TEXT_BYTES];
+    if (*summary_left_out(found, left_out))
+        printf("note: %s\n", left_out);
     if (*summary_verdict(found, verdict))
         printf("%s\n", verdict);
     if (strcmp(settings->model.kernels.device, "cpu") != 0)
@@ -191,11 +194,14 @@ static bool run_batch(const void *given, cli_problem *problem) {
     dataset data = {0};
     store results;
     json_t *model = model_settings(settings);
-    bool done = (model || out_of_memory(problem, settings->folder)) &&
-                model_check_kernels(&settings->model, problem) &&
-                device_check(settings->model.kernels.device, problem) &&
-                dataset_open(&data, settings->folder, settings->batch.split, problem) &&
-                dataset_check_apart(&data, settings->batch.out, problem);
+    bool done =
+        (model || out_of_memory(problem, settings->folder)) &&
+        model_check_kernels(&settings->model, problem) &&
+        device_check(settings->model.kernels.device, problem) &&
+        dataset_open(&data, settings->folder, settings->batch.split, problem) &&
+        compatibility_check(settings->model.compatibility, data.labels,
+                            methods_have(&settings->batch.methods, DCRF_METHOD_LP), problem) &&
+        dataset_check_apart(&data, settings->batch.out, problem);
     /* A single rank may fail, for example if a folder is missing on its machine. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);
     if (done) {
@@ -220,6 +226,7 @@ static const option_group groups[] = {
     {"Work", workers_option_table, offsetof(batch_settings, workers)},
     {"Solver", solver_option_table, offsetof(batch_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
+    {"Labels", label_option_table, offsetof(batch_settings, model)},
     {"Strength", strength_option_table, offsetof(batch_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(batch_settings, model)},
     {"Device", device_option_table, offsetof(batch_settings, model.kernels)},

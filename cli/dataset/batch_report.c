@@ -111,8 +111,12 @@ static void write_main_table(const batch_page *p) {
         "images. Own rounding is the energy of the labelling of a method's last iteration, "
         "unpolished; constant counts images that got one label everywhere; changed are the pixels "
         "that have another label than the unaries alone give them. Energies with and without "
-        "cliques are those of different models.</p></section>\n",
+        "cliques are those of different models.</p>\n",
         p->stream);
+    char left_out[LEFT_OUT_TEXT_BYTES];
+    if (*summary_left_out(p->found, left_out))
+        fprintf(p->stream, "<p class='note'>Note: %s.</p>\n", left_out);
+    fputs("</section>\n", p->stream);
 }
 
 /* The header of a table with one column per method. */

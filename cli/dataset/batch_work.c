@@ -1,5 +1,6 @@
 #include "dataset/batch_work.h"
 
+#include "model/compatibility.h"
 #include "report/json_text.h"
 #include "report/solution_text.h"
 
@@ -61,8 +62,9 @@ static json_t *settings_of_run(const batch_work *b, const dataset_item *item,
 typedef struct input_hashes {
     content_hash image;
     content_hash unary;
-    content_hash truth;   /* empty: there is none */
-    content_hash regions; /* empty: superpixels */
+    content_hash truth;         /* empty: there is none */
+    content_hash regions;       /* empty: superpixels */
+    content_hash compatibility; /* empty: a name */
 } input_hashes;
 
 static bool hash_if_there(const char *file, content_hash *hash, cli_problem *problem) {
@@ -76,21 +78,24 @@ static bool hash_inputs(const batch_work *b, const dataset_item *item, input_has
     const bool done = hash_if_there(item->image_file, &inputs->image, problem) &&
                       hash_if_there(item->unary_file, &inputs->unary, problem) &&
                       hash_if_there(item->truth_file, &inputs->truth, problem) &&
-                      hash_if_there(regions, &inputs->regions, problem);
+                      hash_if_there(regions, &inputs->regions, problem) &&
+                      hash_if_there(compatibility_file(b->choice->model.compatibility),
+                                    &inputs->compatibility, problem);
     free(regions);
     return done;
 }
 
 static bool find_key(const batch_work *b, const method_choice *method, const input_hashes *inputs,
                      content_hash *key, cli_problem *problem) {
-    json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:b, s:o}", "format", KEY_FORMAT,
-        "method", method->name, "image", inputs->image.text, "unary", inputs->unary.text, "truth",
-        inputs->truth.text, "regions", method->cliques ? inputs->regions.text : "", "labels",
-        (json_int_t)b->data->labels, "void", (json_int_t)b->data->void_value, "kind",
-        (json_int_t)b->data->unary.kind, "scale", b->data->unary.scale, "band",
-        (json_int_t)b->choice->band_px, "rounded", b->choice->rounded, "settings",
-        settings_of_method(b, method));
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:b, s:o}",
+                  "format", KEY_FORMAT, "method", method->name, "image", inputs->image.text,
+                  "unary", inputs->unary.text, "truth", inputs->truth.text, "regions",
+                  method->cliques ? inputs->regions.text : "", "compatibility",
+                  inputs->compatibility.text, "labels", (json_int_t)b->data->labels, "void",
+                  (json_int_t)b->data->void_value, "kind", (json_int_t)b->data->unary.kind, "scale",
+                  b->data->unary.scale, "band", (json_int_t)b->choice->band_px, "rounded",
+                  b->choice->rounded, "settings", settings_of_method(b, method));
     char *text = all ? json_dumps(all, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
     if (text)
         *key = hash_bytes(text, strlen(text));
@@ -188,8 +193,8 @@ static workers_verdict note_verdict(const batch_work *b, size_t image, workers_v
 workers_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
                             cli_problem *problem) {
     const batch_work *b = user;
-    batch_image_state state = {b,    &b->data->items[image],   workspace,
-                               NULL, {{""}, {""}, {""}, {""}}, problem};
+    batch_image_state state = {b,    &b->data->items[image], workspace,
+                               NULL, {.image = {""}},        problem};
     const workers_verdict verdict = hash_inputs(b, state.item, &state.inputs, problem)
                                         ? do_methods(&state, image < b->curve_count)
                                         : WORKERS_SKIPPED;

@@ -43,6 +43,13 @@ bool method_from_name(const char *name, method_choice *method) {
            take_iterations(name + 2, length - 2, &method->iterations);
 }
 
+bool methods_have(const method_list *list, dcrf_method solver) {
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->of[i].unary && list->of[i].solver == solver)
+            return true;
+    return false;
+}
+
 bool parse_method(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     char subject[64];
     if (method_from_name(text, value))

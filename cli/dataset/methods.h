@@ -30,6 +30,9 @@ extern const method_choice unary_method;
 
 bool method_from_name(const char *name, method_choice *method);
 
+/* Is there one with this solver? */
+bool methods_have(const method_list *list, dcrf_method solver);
+
 /* method_list: names separated by commas; "unary" is put first if missing */
 option_parser parse_methods;
 option_parser parse_method; /* method_choice */

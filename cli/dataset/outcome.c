@@ -12,7 +12,7 @@ void outcome_free(outcome *o) {
 }
 
 json_t *outcome_to_json(const outcome *o) {
-    const proof proven = {.lower_bound = o->lower_bound, .relative_gap = o->relative_gap};
+    const proof proven = {o->lower_bound, o->relative_gap, o->left_out};
     json_t *root = json_pack("{s:I, s:I, s:I, s:s, s:b, s:I, s:o, s:f, s:f, s:f}", "width",
                              (json_int_t)o->width, "height", (json_int_t)o->height, "iterations",
                              (json_int_t)o->iterations, "stop", dcrf_status_name(o->stop),
@@ -44,6 +44,18 @@ static bool take_size(const json_t *json, const char *key, size_t *size) {
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
+/* Only there if something is left out. */
+static bool take_left_out(const json_t *json, dcrf_left_out *left_out) {
+    const json_t *value = json_object_get(json, "bound_left_out");
+    if (!value)
+        return true;
+    return take_number(value, "distance", &left_out->distance) &&
+           take_number(value, "fraction", &left_out->fraction) &&
+           take_number(value, "energy", &left_out->energy) &&
+           take_number(value, "gap", &left_out->gap) && left_out->distance > 0 &&
+           left_out->fraction > 0;
+}
+
 bool outcome_from_json(outcome *o, const json_t *json) {
     *o = (outcome){0};
     const char *stop = json_string_value(json_object_get(json, "stop"));
@@ -60,7 +72,7 @@ bool outcome_from_json(outcome *o, const json_t *json) {
            take_number(json, "lower_bound", &o->lower_bound) &&
            take_number(json, "proven", &o->proven_share) &&
            take_number(json, "relative_gap", &o->relative_gap) &&
-           take_seconds(json, "setup_s", &o->setup_s) &&
+           take_left_out(json, &o->left_out) && take_seconds(json, "setup_s", &o->setup_s) &&
            take_seconds(json, "solve_s", &o->solve_s) &&
            take_seconds(json, "polish_s", &o->polish_s) &&
            (!counts || score_from_json(&o->counts, counts));

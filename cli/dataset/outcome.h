@@ -11,9 +11,10 @@ typedef struct outcome {
     size_t height;
     uint16_t *labels; /* NULL if it was read from a file */
     dcrf_energy energy;
-    double rounded;      /* energy of the method's own rounding */
-    double lower_bound;  /* NaN: none */
-    double relative_gap; /* NaN: none */
+    double rounded;         /* energy of the method's own rounding */
+    double lower_bound;     /* NaN: none */
+    double relative_gap;    /* NaN: none */
+    dcrf_left_out left_out; /* by the bound */
     size_t iterations;
     dcrf_status stop;
     bool is_constant;

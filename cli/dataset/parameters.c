@@ -2,6 +2,7 @@
 
 #include "args/nearest.h"
 #include "dataset/prepared.h"
+#include "report/json_text.h"
 #include "report/number_text.h"
 
 #include <math.h>
@@ -278,17 +279,17 @@ static const char *number_or_auto_text(double value, char text[NUMBER_TEXT_BYTES
 json_t *parameters_to_json(const model_options *model, bool cliques) {
     const kernel_options *kernels = &model->kernels;
     char text[4][NUMBER_TEXT_BYTES];
-    json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "normalize",
-                  kernels->normalization == DCRF_NORMALIZE_SYMMETRIC ? "symmetric" : "none",
-                  "operator", kernels->operator_kind == DCRF_OPERATOR_EXACT ? "exact" : "fast",
-                  "spatial", kernel_to_json(&kernels->spatial, false), "bilateral",
-                  kernel_to_json(&kernels->bilateral, true), "strength",
-                  number_or_auto_text(model->strength.nats, text[0]), "strength-factor",
-                  number_text(model->strength.factor, text[3]), "spatial-share",
-                  number_text(model->strength.spatial_share, text[1]), "temperature",
-                  number_text(model->strength.temperature, text[2]), "cliques",
-                  cliques ? cliques_wanted(model) : "none");
+    json_t *root = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "normalize",
+        kernels->normalization == DCRF_NORMALIZE_SYMMETRIC ? "symmetric" : "none", "operator",
+        kernels->operator_kind == DCRF_OPERATOR_EXACT ? "exact" : "fast", "spatial",
+        kernel_to_json(&kernels->spatial, false), "bilateral",
+        kernel_to_json(&kernels->bilateral, true), "compatibility", json_text(model->compatibility),
+        "strength", number_or_auto_text(model->strength.nats, text[0]), "strength-factor",
+        number_text(model->strength.factor, text[3]), "spatial-share",
+        number_text(model->strength.spatial_share, text[1]), "temperature",
+        number_text(model->strength.temperature, text[2]), "cliques",
+        cliques ? cliques_wanted(model) : "none");
     if (!root || !cliques)
         return root;
     json_t *more = json_pack("{s:I, s:s, s:s}", "min-region", (json_int_t)model->min_region_px,

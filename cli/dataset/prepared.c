@@ -4,6 +4,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/label_map.h"
+#include "model/compatibility.h"
 
 #include <dcrf/changes.h>
 #include <dcrf/grid.h>
@@ -178,19 +179,28 @@ static bool same_plan(const kernel_options *a, const kernel_options *b) {
            a->normalization == b->normalization && a->operator_kind == b->operator_kind;
 }
 
-static bool make_model(prepared_image *p, dcrf_workspace *workspace, const dcrf_kernel *kernels,
-                       size_t count, double temperature, dcrf_operator_kind kind,
-                       dcrf_error *error) {
-    const dcrf_grid grid = image_grid(&p->image);
-    if (dcrf_model_new(&p->model, &grid, p->data->labels, error) < 0 ||
-        dcrf_model_set_unary(p->model, &p->unary.view, error) < 0 ||
-        dcrf_model_apply_temperature(p->model, temperature, error) < 0)
-        return false;
+static bool add_kernels(dcrf_model *model, const dcrf_kernel *kernels, size_t count,
+                        dcrf_error *error) {
     for (size_t k = 0; k < count; k++)
-        if (dcrf_model_add_kernel(p->model, &kernels[k], error) < 0)
+        if (dcrf_model_add_kernel(model, &kernels[k], error) < 0)
             return false;
-    return dcrf_model_measure_strength(p->model, workspace, &p->measured, error) >= 0 &&
-           dcrf_plan_new(&p->plan, p->model, kind, workspace, error) >= 0;
+    return true;
+}
+
+static bool make_model(prepared_image *p, dcrf_workspace *workspace, const model_options *options,
+                       const dcrf_kernel *kernels, size_t count, cli_problem *problem) {
+    const dcrf_grid grid = image_grid(&p->image);
+    const dcrf_operator_kind kind = (dcrf_operator_kind)options->kernels.operator_kind;
+    dcrf_error error;
+    if (dcrf_model_new(&p->model, &grid, p->data->labels, &error) < 0 ||
+        dcrf_model_set_unary(p->model, &p->unary.view, &error) < 0 ||
+        dcrf_model_apply_temperature(p->model, options->strength.temperature, &error) < 0 ||
+        !add_kernels(p->model, kernels, count, &error))
+        return library_problem(problem, p->item->name, &error);
+    return compatibility_apply(options->compatibility, p->model, problem) &&
+           ((dcrf_model_measure_strength(p->model, workspace, &p->measured, &error) >= 0 &&
+             dcrf_plan_new(&p->plan, p->model, kind, workspace, &error) >= 0) ||
+            library_problem(problem, p->item->name, &error));
 }
 
 static bool set_kernels(prepared_image *p, dcrf_workspace *workspace, const model_options *options,
@@ -199,16 +209,13 @@ static bool set_kernels(prepared_image *p, dcrf_workspace *workspace, const mode
     dcrf_kernel kernels[KERNELS_MAX];
     bool weighted[KERNELS_MAX] = {false};
     applied_strength applied;
-    dcrf_error error;
     const double began_s = seconds_now();
     const size_t count = kernels_from_options(wanted, &p->image, kernels);
     bool done = true;
     if (!p->plan || !same_plan(&p->kernels, wanted) ||
         p->temperature != options->strength.temperature) {
         drop_model(p);
-        done = make_model(p, workspace, kernels, count, options->strength.temperature,
-                          (dcrf_operator_kind)wanted->operator_kind, &error) ||
-               library_problem(problem, p->item->name, &error);
+        done = make_model(p, workspace, options, kernels, count, problem);
         p->plan_s = seconds_now() - began_s;
     }
     p->kernels = *wanted;
@@ -339,6 +346,7 @@ static void take_info(const dcrf_solver_info *info, outcome *found) {
     found->rounded = info->rounded.total;
     found->lower_bound = info->lower_bound;
     found->relative_gap = info->relative_gap;
+    found->left_out = info->bound_left_out;
     found->iterations = info->iterations;
     found->stop = info->stop;
     found->solve_s = info->start_s + info->solve_s + info->evaluate_s + info->round_s;
@@ -354,6 +362,8 @@ static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
     found->rounded = found->energy.total;
     found->relative_gap =
         dcrf_relative_gap(found->energy.total, found->lower_bound, dcrf_unary_floor(p->model));
+    if (found->left_out.fraction > 0) /* of another labelling */
+        found->left_out.energy = found->left_out.gap = NAN;
     return true;
 }
 

@@ -1,5 +1,6 @@
 #include "dataset/split_score.h"
 
+#include "model/compatibility.h"
 #include "ranks/ranks.h"
 
 #include <pthread.h>
@@ -178,7 +179,8 @@ bool split_hash(const dataset *data, const model_options *model, content_hash *h
     const char *regions_folder = cliques_are_files(source) ? source : NULL;
     json_t *list = json_pack("[I, I, I, f]", (json_int_t)data->labels, (json_int_t)data->void_value,
                              (json_int_t)data->unary.kind, data->unary.scale);
-    bool done = list || out_of_memory(problem, "hash");
+    bool done = (list || out_of_memory(problem, "hash")) &&
+                add_hash(list, compatibility_file(model->compatibility), problem);
     for (size_t i = 0; done && i < data->count; i++)
         done = add_item(list, &data->items[i], regions_folder, problem);
     char *text = done ? json_dumps(list, JSON_COMPACT) : NULL;

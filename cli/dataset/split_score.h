@@ -30,7 +30,7 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
                       cli_problem *problem);
 
 /* A hash of everything besides settings that scores depend on: the contents of images, unary
- * energies, ground truth and region maps. */
+ * energies, ground truth, region maps and the file of the compatibility. */
 bool split_hash(const dataset *data, const model_options *model, content_hash *hash,
                 cli_problem *problem);
 

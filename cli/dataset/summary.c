@@ -20,6 +20,13 @@ static double changed_share_of(const outcome *o) {
     return (double)o->changed / ((double)o->width * (double)o->height);
 }
 
+/* The most of each; of no labelling. */
+static void join_left_out(dcrf_left_out *most, const dcrf_left_out *other) {
+    most->distance = fmax(most->distance, other->distance);
+    most->fraction = fmax(most->fraction, other->fraction);
+    most->energy = most->gap = NAN;
+}
+
 /* Sums for now; they become means at the end. False if out of memory. */
 static bool add_outcome(summary_row *row, const outcome *o) {
     row->images++;
@@ -27,6 +34,7 @@ static bool add_outcome(summary_row *row, const outcome *o) {
     row->rounded += o->rounded;
     row->lower_bound += o->lower_bound;
     row->relative_gap += o->relative_gap;
+    join_left_out(&row->left_out, &o->left_out);
     row->proven_share += o->proven_share;
     row->iterations += (double)o->iterations;
     row->changed_share += changed_share_of(o);
@@ -141,6 +149,13 @@ const char *summary_title(const summary *found) {
         if (*at == '/' && at[1] && at[1] != '/')
             name = at + 1;
     return name;
+}
+
+const char *summary_left_out(const summary *found, char text[LEFT_OUT_TEXT_BYTES]) {
+    dcrf_left_out most = {0};
+    for (size_t m = 0; m < found->row_count; m++)
+        join_left_out(&most, &found->rows[m].left_out);
+    return left_out_text(&most, "", text);
 }
 
 bool summary_has_failed(const summary *found, const char *image) {

@@ -6,16 +6,18 @@
 #include "dataset/methods.h"
 #include "dataset/outcome.h"
 #include "dataset/store.h"
+#include "report/left_out_text.h"
 
 typedef struct summary_row {
-    const char *method;  /* "mf5+cliques" */
-    bool is_unary;       /* no solver: the baseline of the others */
-    size_t images;       /* that have a result */
-    double energy;       /* means over those images; NaN if there are none */
-    double rounded;      /* energy of the method's own rounding */
-    double lower_bound;  /* NaN for methods without one */
-    double relative_gap; /* NaN for methods without one */
-    double proven_share; /* of the pixels; NaN for methods without a bound */
+    const char *method;     /* "mf5+cliques" */
+    bool is_unary;          /* no solver: the baseline of the others */
+    size_t images;          /* that have a result */
+    double energy;          /* means over those images; NaN if there are none */
+    double rounded;         /* energy of the method's own rounding */
+    double lower_bound;     /* NaN for methods without one */
+    double relative_gap;    /* NaN for methods without one */
+    dcrf_left_out left_out; /* by the bounds: the most of any image */
+    double proven_share;    /* of the pixels; NaN for methods without a bound */
     double iterations;
     double changed_share; /* of the pixels, with a label other than the unary minimum */
     size_t constant;      /* images with only one label */
@@ -56,6 +58,10 @@ bool summary_has_failed(const summary *found, const char *image);
  * ground truth or no method besides the unaries. The score is the mean IoU. */
 #define VERDICT_BYTES 256
 const char *summary_verdict(const summary *found, char text[VERDICT_BYTES]);
+
+/* What the bounds leave out of a compatibility that is no sum of cuts: one sentence, empty if that
+ * is nothing. */
+const char *summary_left_out(const summary *found, char text[LEFT_OUT_TEXT_BYTES]);
 
 /* The tables, without any times, so that two runs give the same bytes. Unknown values, such as
  * the bound of methods that have none, are empty fields or null. Without ground truth there are

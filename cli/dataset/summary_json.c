@@ -2,7 +2,8 @@
  *
  *   {"dataset", "split", "images", "labels", "classes", "band_px", "settings",
  *    "methods": [{"method", "images", "energy", "energy_rounded", "lower_bound", "relative_gap",
- *                 "iterations", "constant", "changed_share", "pixel_accuracy",
+ *                 "iterations", "constant", "changed_share",
+ *                 "bound_left_out": {"distance", "fraction"}, "pixel_accuracy",
  *                 "mean_class_accuracy", "mean_iou", "band_accuracy": [...],
  *                 "class_accuracy": [...], "iou": [...], "confusion": [[...], ...]}],
  *    "failures": [{"image", "message"}]}
@@ -59,6 +60,10 @@ static json_t *row_to_json(const summary_row *row) {
         "relative_gap", number_or_null(row->relative_gap), "proven_share",
         number_or_null(row->proven_share), "iterations", number_or_null(row->iterations),
         "constant", (json_int_t)row->constant, "changed_share", number_or_null(row->changed_share));
+    if (row->left_out.fraction > 0)
+        json =
+            json_merge(json, json_pack("{s:{s:f, s:f}}", "bound_left_out", "distance",
+                                       row->left_out.distance, "fraction", row->left_out.fraction));
     return row->counts.classes == 0 ? json : json_merge(json, scores_to_json(&row->counts));
 }
 

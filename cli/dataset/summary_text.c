@@ -155,6 +155,9 @@ static void write_main_table(FILE *stream, const summary *found) {
           "another label than the\nunaries alone give them. Proven: pixels whose label every "
           "optimal labelling has.\n",
           stream);
+    char left_out[LEFT_OUT_TEXT_BYTES];
+    if (*summary_left_out(found, left_out))
+        fprintf(stream, "\nNote: %s.\n", left_out);
 }
 
 static void write_method_columns(FILE *stream, const summary *found, const char *first) {

@@ -7,6 +7,7 @@
 #include "dataset/tuner.h"
 #include "interrupt.h"
 #include "io/json.h"
+#include "model/compatibility.h"
 #include "ranks/ranks.h"
 #include "report/number_text.h"
 
@@ -275,10 +276,13 @@ static bool plan_search(const tune_settings *settings, tuning *t, cli_problem *p
 
 static bool open_split(tuning *t, size_t place, const char *split, cli_problem *problem) {
     const tune_settings *settings = t->settings;
+    const dataset *data = &t->evaluations.scorers[place].data;
     return split_scorer_open(&t->evaluations.scorers[place], settings->folder, split,
                              &settings->workers, &settings->model.kernels, &settings->tune.method,
                              problem) &&
-           dataset_check_apart(&t->evaluations.scorers[place].data, settings->tune.out, problem);
+           compatibility_check(settings->model.compatibility, data->labels,
+                               settings->tune.method.solver == DCRF_METHOD_LP, problem) &&
+           dataset_check_apart(data, settings->tune.out, problem);
 }
 
 static bool run_tune(const void *given, cli_problem *problem) {
@@ -312,6 +316,7 @@ static const option_group groups[] = {
     {"Work", workers_option_table, offsetof(tune_settings, workers)},
     {"Solver", solver_option_table, offsetof(tune_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(tune_settings, model.kernels)},
+    {"Labels", label_option_table, offsetof(tune_settings, model)},
     {"Strength", strength_option_table, offsetof(tune_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(tune_settings, model)},
     {"Device", device_option_table, offsetof(tune_settings, model.kernels)},

@@ -226,7 +226,8 @@ bool large_run_tiles(large_run *run, cli_problem *problem) {
         run->built.workspace, &settings, &info, &error);
     bool done = status >= 0;
     if (!done && !run->has_problem)
-        library_problem(problem, "tiles", &error);
+        compatibility_problem(task->model->compatibility, dcrf_model_labels(run->built.model),
+                              "tiles", &error, problem);
     if (run->exchange)
         done = end_together(run, done, &info, problem);
     progress_end(&run->watch);

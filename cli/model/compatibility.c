@@ -78,12 +78,53 @@ static const char *file_behind(const char *prefix, const char *text) {
     return strncmp(text, prefix, strlen(prefix)) == 0 ? text + strlen(prefix) : NULL;
 }
 
-bool compatibility_apply(const char *text, dcrf_model *model, cli_problem *problem) {
+const char *compatibility_file(const char *text) {
     const char *tree = file_behind("tree:", text), *cuts = file_behind("cuts:", text);
-    if (!tree && !cuts && !ends_with(text, ".npy"))
+    return tree ? tree : cuts ? cuts : ends_with(text, ".npy") ? text : NULL;
+}
+
+bool compatibility_apply(const char *text, dcrf_model *model, cli_problem *problem) {
+    const char *file = compatibility_file(text);
+    if (!file)
         return apply_name(text, model, problem);
-    return (tree   ? apply_tree(tree, model, problem)
-            : cuts ? apply_cuts(cuts, model, problem)
-                   : apply_matrix(text, model, problem)) ||
+    return (file_behind("tree:", text)   ? apply_tree(file, model, problem)
+            : file_behind("cuts:", text) ? apply_cuts(file, model, problem)
+                                         : apply_matrix(file, model, problem)) ||
            problem_of_option(problem, option_name);
+}
+
+/* ---- the LP --------------------------------------------------------------------------------- */
+
+static bool check_cuts(const char *text, const dcrf_model *model, cli_problem *problem) {
+    const char *file = compatibility_file(text);
+    dcrf_left_out left_out;
+    dcrf_error error;
+    size_t count;
+    for (size_t k = 0; k < dcrf_model_kernels(model); k++)
+        if (dcrf_model_count_cuts(model, k, &count, &left_out, &error) < 0)
+            return library_problem(problem, file ? file : option_name, &error) ||
+                   (file && problem_of_option(problem, option_name));
+    return true;
+}
+
+bool compatibility_check(const char *text, size_t labels, bool for_lp, cli_problem *problem) {
+    const dcrf_grid grid = dcrf_grid_1d(1);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(1, 1);
+    dcrf_model *model = NULL;
+    dcrf_error error;
+    const bool done = ((dcrf_model_new(&model, &grid, labels, &error) >= 0 &&
+                        dcrf_model_add_kernel(model, &kernel, &error) >= 0) ||
+                       library_problem(problem, option_name, &error)) &&
+                      compatibility_apply(text, model, problem) &&
+                      (!for_lp || check_cuts(text, model, problem));
+    dcrf_model_free(&model);
+    return done;
+}
+
+bool compatibility_problem(const char *text, size_t labels, const char *subject,
+                           const dcrf_error *error, cli_problem *problem) {
+    if (error->status == DCRF_ERROR_UNSUPPORTED &&
+        !compatibility_check(text, labels, true, problem))
+        return false;
+    return library_problem(problem, subject, error);
 }

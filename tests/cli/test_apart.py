@@ -22,8 +22,8 @@ COMMANDS = {
     "energy": (MODEL + ["--labels"], ["--json"]),
     "filter": (["IMAGE", "--input"], ["--output"]),
     "superpixels": (["IMAGE"], ["--output", "--boundaries"]),
-    "batch": (["DATASET", "--cliques", "--config"], ["--out"]),
-    "tune": (["DATASET", "--cliques", "--config"], ["--out"]),
+    "batch": (["DATASET", "--compatibility", "--cliques", "--config"], ["--out"]),
+    "tune": (["DATASET", "--compatibility", "--cliques", "--config"], ["--out"]),
 }
 WITHOUT_FILES = {"completion", "devices", "presets"}
 SPELLINGS = ["in.dat", "./in.dat", "folder/../in.dat", "folder/back/in.dat", "symlink", "chain", "hard"]

@@ -121,6 +121,70 @@ class ResultTest(BatchCase):
         self.assertEqual(changed, ["qp+cliques/p3.json", "qp+cliques/p3.png"])
 
 
+class CompatibilityTest(BatchCase):
+    def tree(self, cost):
+        return "tree:" + self.write("tree.txt", b"seen cost %g: 0 1 3\nall cost 2: seen 2\n" % cost)
+
+    def test_results_are_those_of_solve(self):
+        for options in (("--preset", "stereo"), ("--compatibility", self.tree(0.75))):
+            with self.subTest(options=options):
+                self.good(*self.batch(*options, methods="mf5,lp", out="out"))
+                for method in ("unary", "mf5", "lp"):
+                    found = self.result(method, "p1")
+                    self.assertEqual(found["settings"]["compatibility"], options[1].replace("stereo", "truncated-linear:4"))
+                    labels = self.path("out/results/%s/p1.png" % method)
+                    again = json.loads(self.good(
+                        "energy", self.data + "/images/p1.png", "--unary", self.data + "/unaries/p1.npy", "--unary-scale",
+                        "0.05", "--labels", labels, "--json", "-", *options))
+                    self.assertEqual(found["energy"], again["energy"])
+                self.good("solve", "--config", self.path("out/results/lp/p1.json"), "-o", self.path("again.png"))
+                self.assertEqual(formats.read_png(self.read("again.png"))[4],
+                                 formats.read_png(self.read("out/results/lp/p1.png"))[4])
+
+    def test_only_another_file_is_solved_again(self):
+        def run(cost):
+            self.good(*self.batch("--compatibility", self.tree(cost), methods="mf5"))
+            return self.stamps()
+        first = run(0.75)
+        self.assertEqual(run(0.75), first)
+        other = run(0.5)
+        self.assertEqual([f for f in first if first[f] == other[f]], [])
+        self.good(*self.batch("--compatibility", "linear", methods="mf5"))
+        self.assertEqual([f for f, t in self.stamps().items() if other[f] == t], [])
+
+    def matrix(self, name, mu):
+        numbers = range(len(datasets.CLASSES))
+        return self.write(name, formats.npy([float(mu(i, j)) for i in numbers for j in numbers], (len(numbers),) * 2))
+
+    def test_what_the_bounds_leave_out(self):
+        squares = self.matrix("squares.npy", lambda i, j: (i - j) ** 2)
+        words = "leaves out up to 6 of the cost of two labels, up to 66.67 % of it"
+        text = self.good(*self.batch("--compatibility", squares, methods="mf5,lp"))
+        self.assertIn(words, text)
+        found = self.result("lp", "p0")["bound_left_out"]
+        self.assertAlmostEqual(found["distance"], 6)
+        self.assertGreaterEqual(found["energy"], 0)
+        for name in ("summary.md", "report.html"):
+            self.assertIn(words, self.read("out/" + name).decode())
+        rows = {row["method"]: row for row in json.loads(self.read("out/summary.json"))["methods"]}
+        self.assertAlmostEqual(rows["lp"]["bound_left_out"]["distance"], 6)
+        self.assertNotIn("bound_left_out", rows["mf5"])
+        self.assertNotIn("bound_left_out", self.result("mf5", "p0"))
+        self.assertNotIn("leaves out", self.good(*self.batch("--compatibility", "linear", methods="lp", out="whole")))
+        self.assertNotIn("bound_left_out", self.read("whole/summary.json").decode() + self.read("whole/report.html").decode())
+
+    def test_refused_before_anything_is_written(self):
+        def refuse(subject, words, text, methods="lp"):
+            self.bad(subject, words, *self.batch("--compatibility", text, methods=methods))
+        self.write("bad.txt", b"seen cost 1: 0 1 2\n")
+        negative = self.matrix("negative.npy", lambda i, j: -abs(i - j))
+        refuse("bad.txt", "by no path", "tree:bad.txt")
+        refuse("none.npy", "No such file", "none.npy", methods="mf5")
+        refuse("--compatibility", "is not a compatibility", "quadratic")
+        refuse(negative, "LP relaxation needs", negative)
+        self.good(*self.batch("--compatibility", negative, methods="mf5"))
+
+
 class NothingTwiceTest(BatchCase):
     def changed(self, before):
         return sorted(os.path.relpath(f, self.path("out/results")) for f, t in self.stamps().items()
@@ -339,7 +403,6 @@ class BadInputTest(BatchCase):
 
     def test_weights_and_strength_contradict(self):
         self.bad("--strength", "weight of its own", *self.batch("--preset", "common", "--strength", "2"))
-        self.bad("--preset", "stereo has the compatibility", *self.batch("--preset", "stereo"))
         self.bad("--normalize", "need weights", *self.batch("--normalize", "none"))
         self.assertFalse(os.path.exists(self.path("out")))
 

@@ -165,11 +165,20 @@ class CompatibilityTest(Case):
             refuse(name + ".npy", words, name + ".npy")
 
     def test_the_lp_says_what_it_cannot_take(self):
-        self.write("negative.npy", formats.npy([0, -1, 1, -1, 0, 1, 1, 1, 0], (3, 3)))
-        done = self.run_dcrf("solve", self.image, "--unary", self.unary, "-m", "lp", "-o", "out.png", "--compatibility",
-                             "negative.npy")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("LP relaxation needs", done.stderr)
+        """It names the file; the other methods take it."""
+        numbers = range(LABELS)
+
+        def matrix(name, mu):
+            return self.write(name, formats.npy([float(mu(i, j)) for i in numbers for j in numbers], (LABELS, LABELS)))
+
+        model = "--unary", self.unary, "--spatial", ".5,1", "--bilateral", "none", "--compatibility"
+        for file, where in ((matrix("negative.npy", lambda i, j: -abs(i - j)), "-1 at (1, 0)"),
+                            (matrix("diagonal.npy", lambda i, j: 1 + abs(i - j)), "1 at (0, 0)")):
+            for more in ((), ("--tile", "5")):
+                self.bad(file, "LP relaxation needs", "solve", self.image, *model, file, "-m", "lp", "-o", "out.png", *more)
+                self.bad(file, where, "solve", self.image, *model, file, "-m", "lp", "-o", "out.png", *more)
+            self.bad(file, where, "certify", self.image, *model, file, "--labels", self.labels)
+            self.good("solve", self.image, *model, file, "-o", "mf.png", "-q")
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ class Results(TuneCase):
         self.tune("out", method="mf3+cliques", budget=8)
         settings = self.best("out")["settings"]
         self.assertEqual(settings["cliques"], "meanshift")
-        self.assertEqual(sorted(settings), ["bilateral", "cliques", "eta", "gamma", "min-region",
+        self.assertEqual(sorted(settings), ["bilateral", "cliques", "compatibility", "eta", "gamma", "min-region",
                                             "normalize", "operator", "spatial", "spatial-share",
                                             "strength", "strength-factor", "temperature"])
         text = self.good("solve", "data/images/a.png", "--config", "out/best.json", "--method",
@@ -205,6 +205,28 @@ class Results(TuneCase):
 
 
 class Resuming(TuneCase):
+    def test_the_compatibility_is_part_of_the_search(self):
+        def tree(cost):
+            self.write("tree.txt", b"two cost %g: 0 1\nall cost 1: two 2\n" % cost)
+        more = "--compatibility", "tree:tree.txt"
+        tree(0.5)
+        self.tune("out", *more, budget=4)
+        self.assertEqual(self.best("out")["settings"]["compatibility"], "tree:tree.txt")
+        self.good("batch", "data", "--split", "val", "--methods", "mf5", "--config", "out/best.json", "--out", "batch", "--curves", "0")
+        scores = {row["method"]: row["pixel_accuracy"] for row in json.loads(self.read("batch/summary.json"))["methods"]}
+        self.assertAlmostEqual(scores["mf5"], self.best("out")["tuned"]["scores"]["best"]["accuracy"], places=12)
+        self.assertNotEqual([row["accuracy"] for row in self.log("out")], [row["accuracy"] for row in self.potts(4)])
+        self.tune("out", *more, budget=5)
+        tree(0.25)
+        self.bad("out/search.json", "has another 'data'", *self.arguments("out", *more))
+        self.bad("out/search.json", "has another 'settings'", *self.arguments("out", "--compatibility", "linear"))
+        self.bad("none.txt", "No such file", *self.arguments("new", "--compatibility", "tree:none.txt"))
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def potts(self, budget):
+        self.tune("potts", budget=budget)
+        return self.log("potts")
+
     def test_threads_and_memory_do_not_matter(self):
         self.tune("out", "--jobs", "1", "--threads", "1")
         self.tune("other", "--jobs", "2", "--threads", "2", "--memory", "3M")
