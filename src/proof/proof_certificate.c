@@ -56,10 +56,11 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
     const dcrf_plan *plan = run->is_exact ? NULL : known->plan;
     DCRF_WATCH(known->workspace, &interrupt);
     dcrf_status status = take_cuts(run, &content, error);
-    run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
-    if (status == DCRF_OK)
+    if (status == DCRF_OK) {
+        run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
         status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
                                   known->possible, error);
+    }
     dcrf_disown(&content.owned);
     if (status == DCRF_ERROR_INTERRUPTED) {
         run->kept.size = 0; /* not checked, so not claimed */

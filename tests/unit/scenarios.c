@@ -579,6 +579,78 @@ static dcrf_status use_distances(dcrf_error *error) {
     return dcrf_model_count_cuts(model, 0, &count, &left_out, error);
 }
 
+enum { LEVELS = 4 };
+
+static dcrf_status use_truncated(dcrf_model *model, dcrf_error *error) {
+    return dcrf_model_set_linear(model, 0, 1.5, error);
+}
+
+static dcrf_status use_tree(dcrf_model *model, dcrf_error *error) {
+    const size_t ends[] = {0, 4, 1, 4, 2, 4, 3, 4};
+    const double lengths[] = {1, 0.5, 0.25, 1};
+    return dcrf_model_set_tree(model, 0, 4, ends, lengths, error);
+}
+
+/* No sum of cuts: the run says what its bound leaves out. */
+static dcrf_status use_squares(dcrf_model *model, dcrf_error *error) {
+    float squares[LEVELS * LEVELS];
+    for (size_t k = 0; k < LEVELS * LEVELS; k++) {
+        const float difference = (float)(k / LEVELS) - (float)(k % LEVELS);
+        squares[k] = difference * difference / 4;
+    }
+    return dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, squares, error);
+}
+
+typedef dcrf_status distance_setter(dcrf_model *model, dcrf_error *error);
+
+static dcrf_status make_levels(dcrf_model **model, distance_setter *set, dcrf_error *error) {
+    static float unary[WIDTH * HEIGHT * LEVELS];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(1.5, 0.4);
+    for (size_t k = 0; k < WIDTH * HEIGHT * LEVELS; k++)
+        unary[k] = (float)(k * k % 17) / 8;
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, LEVELS);
+    TRY(dcrf_model_new(model, &grid, LEVELS, error));
+    TRY(dcrf_model_set_unary(*model, &energies, error));
+    TRY(dcrf_model_add_kernel(*model, &kernel, error));
+    return set(*model, error);
+}
+
+/* Solve, prove, and check the certificate. */
+static dcrf_status prove_levels(distance_setter *set, dcrf_error *error) {
+    DCRF_AT_END(dcrf_model_free) dcrf_model *model = NULL;
+    DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
+    DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
+    DCRF_AT_END(dcrf_solver_free) dcrf_solver *solver = NULL;
+    dcrf_settings settings;
+    dcrf_solver_info info;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.iterations = 3;
+    settings.gap = 0;
+    TRY(make_levels(&model, set, error));
+    TRY(dcrf_workspace_new(&workspace, 1, error));
+    TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_solver_new(&solver, plan, workspace, &settings, error));
+    const dcrf_status status = dcrf_solver_run(solver, error);
+    dcrf_solver_get_info(solver, &info);
+    if (status < 0 || info.left_out < 0)
+        return status < 0 ? status : info.left_out;
+    assert_true((info.bound_left_out.energy > 0) == (set == use_squares));
+    return prove(solver, model, workspace, error);
+}
+
+static dcrf_status prove_truncated(dcrf_error *error) {
+    return prove_levels(use_truncated, error);
+}
+
+static dcrf_status prove_tree(dcrf_error *error) {
+    return prove_levels(use_tree, error);
+}
+
+static dcrf_status prove_squares(dcrf_error *error) {
+    return prove_levels(use_squares, error);
+}
+
 const struct named_scenario scenarios[] = {
     {"a workspace", make_workspace, 5}, /* workspace, pool, workers, two threads */
     {"the features of a kernel", make_features, 1},
@@ -608,6 +680,9 @@ const struct named_scenario scenarios[] = {
     {"the strength that suits a model", measure_strength, 12},
     {"scribbles", use_scribbles, 40},
     {"distances between labels", use_distances, 30},
+    {"the LP of a truncated distance, a proof and a certificate", prove_truncated, 100},
+    {"the LP of a tree, a proof and a certificate", prove_tree, 100},
+    {"the LP of a matrix that is no sum of cuts", prove_squares, 100},
     {"rough masks", use_mask, 40},
 };
 
