@@ -363,38 +363,81 @@ static void solve(dcrf_model *model, dcrf_method method, float *marginals, dcrf_
     dcrf_workspace_free(&workspace);
 }
 
-/* A matrix and the same one as cuts: mean field and QP find the same. */
-static void test_methods(void **state) {
-    (void)state;
-    enum { LABELS = 9, VARIABLES = 12 };
-    float unary[VARIABLES * LABELS], matrix[LABELS * LABELS];
+enum { METHOD_LABELS = 9, METHOD_VARIABLES = 12 };
+
+static dcrf_model *new_noisy_model(void) {
+    float unary[METHOD_VARIABLES * METHOD_LABELS];
+    dcrf_model *model = new_model(METHOD_LABELS);
+    const dcrf_grid grid = *dcrf_model_grid(model);
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 8);
-    for (size_t k = 0; k < VARIABLES * LABELS; k++)
+    for (size_t k = 0; k < METHOD_VARIABLES * METHOD_LABELS; k++)
         unary[k] = (float)(3 * dcrf_rng_uniform(&rng));
-    for (size_t k = 0; k < LABELS * LABELS; k++)
-        matrix[k] = fminf(3, fabsf((float)(k / LABELS) - (float)(k % LABELS)));
-    for (int m = 0; m < 2; m++) {
-        float marginals[2][VARIABLES * LABELS];
-        dcrf_energy energies[2];
-        for (int kind = 0; kind < 2; kind++) {
-            dcrf_model *model = new_model(LABELS);
-            const dcrf_grid grid = *dcrf_model_grid(model);
-            const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
-            assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
-            assert_int_equal(kind == 0
-                                 ? dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX,
-                                                                matrix, NULL)
-                                 : dcrf_model_set_distance(model, 0, "truncated-linear:3", NULL),
-                             DCRF_OK);
-            solve(model, m == 0 ? DCRF_METHOD_MF : DCRF_METHOD_QP, marginals[kind],
-                  &energies[kind]);
-            dcrf_model_free(&model);
-        }
-        assert_near(energies[0].total, energies[1].total, 1e-4);
-        for (size_t k = 0; k < VARIABLES * LABELS; k++)
-            assert_near(marginals[0][k], marginals[1][k], 1e-4);
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, METHOD_LABELS);
+    assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+    return model;
+}
+
+static void set_truncated(dcrf_model *model) {
+    assert_int_equal(dcrf_model_set_distance(model, 0, "truncated-linear:3", NULL), DCRF_OK);
+}
+
+/* Three groups of labels in one. */
+static void set_groups(dcrf_model *model) {
+    size_t ends[2 * (METHOD_LABELS + 3)];
+    double lengths[METHOD_LABELS + 3];
+    for (size_t e = 0; e < METHOD_LABELS + 3; e++) {
+        ends[2 * e] = e;
+        ends[2 * e + 1] = e < METHOD_LABELS ? METHOD_LABELS + e % 3 : METHOD_LABELS + 3;
+        lengths[e] = 0.25 + 0.125 * (double)e;
     }
+    assert_int_equal(dcrf_model_set_tree(model, 0, METHOD_LABELS + 3, ends, lengths, NULL),
+                     DCRF_OK);
+}
+
+/* Sets of several runs of labels. */
+static void set_scattered_cuts(dcrf_model *model) {
+    unsigned char sets[7 * METHOD_LABELS];
+    double lengths[7];
+    for (size_t k = 0; k < sizeof sets; k++)
+        sets[k] = k * k % 5 < 2;
+    for (size_t c = 0; c < 7; c++)
+        lengths[c] = 0.1 * (double)(c + 1);
+    assert_int_equal(dcrf_model_set_cuts(model, 0, 7, sets, lengths, NULL), DCRF_OK);
+}
+
+/* The same model with its distance as a matrix of which no cuts are known. */
+static dcrf_model *with_a_matrix(const dcrf_model *other) {
+    float matrix[METHOD_LABELS * METHOD_LABELS];
+    dcrf_model *model = new_noisy_model();
+    for (size_t k = 0; k < METHOD_LABELS * METHOD_LABELS; k++)
+        matrix[k] = (float)mu_of(other, k / METHOD_LABELS, k % METHOD_LABELS);
+    assert_int_equal(
+        dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, NULL), DCRF_OK);
+    assert_null(model->kernels[0].cuts);
+    assert_non_null(other->kernels[0].cuts);
+    return model;
+}
+
+/* Cuts and the matrix of the same distance: mean field and QP find the same. */
+static void test_methods(void **state) {
+    (void)state;
+    void (*const setters[])(dcrf_model * model) = {set_truncated, set_groups, set_scattered_cuts};
+    for (size_t s = 0; s < sizeof setters / sizeof setters[0]; s++)
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_QP; method++) {
+            float marginals[2][METHOD_VARIABLES * METHOD_LABELS];
+            dcrf_energy energies[2];
+            dcrf_model *cuts = new_noisy_model();
+            setters[s](cuts);
+            dcrf_model *matrix = with_a_matrix(cuts);
+            solve(cuts, method, marginals[0], &energies[0]);
+            solve(matrix, method, marginals[1], &energies[1]);
+            assert_near(energies[0].total, energies[1].total, 1e-4);
+            for (size_t k = 0; k < METHOD_VARIABLES * METHOD_LABELS; k++)
+                assert_near(marginals[0][k], marginals[1][k], 1e-4);
+            dcrf_model_free(&cuts);
+            dcrf_model_free(&matrix);
+        }
 }
 
 /* The sum of distances over all pairs, with the kernel's matrix from unit vectors in double. */

@@ -1,4 +1,4 @@
-/* Certificates of models with distances between labels: what the check accepts is true by
+/* Certificates and proofs of models with distances between labels: what they say is true by
  * enumeration (oracle/metric_toy.h), and modified cuts are refused. */
 #include "unit.h"
 
@@ -328,6 +328,58 @@ static void test_cuts_ask(void **state) {
     }
 }
 
+/* ---- proofs without a certificate ----------------------------------------------------------- */
+
+/* The labels of all labellings of lowest energy are possible, by enumeration. */
+static void check_possible(const struct metric_toy *toy, const uint8_t *possible) {
+    uint16_t best[METRIC_TOY_VARIABLES], x[METRIC_TOY_VARIABLES] = {0};
+    const long double optimum = metric_toy_optimum(toy, best);
+    for (size_t a = 0; a < toy->variables;) {
+        /* Sums in another order may be equal up to rounding. */
+        if (metric_toy_energy(toy, x) <= optimum)
+            for (size_t b = 0; b < toy->variables; b++)
+                assert_true(possible[b * toy->labels + x[b]]);
+        for (a = 0; a < toy->variables && ++x[a] == toy->labels; a++)
+            x[a] = 0;
+    }
+}
+
+static void test_proofs(void **state) {
+    (void)state;
+    size_t models = 0, proven = 0, excluded = 0;
+    for (uint64_t seed = 7000; seed < 7240; seed++) {
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        struct metric_toy toy = metric_toy_make(seed, METRIC_TOY_SAME, seed % 4 == 0, &rng);
+        dcrf_solver *solver;
+        dcrf_settings settings;
+        dcrf_solver_info info;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.iterations = 60;
+        settings.gap = 0;
+        settings.proof = DCRF_PROVE_VARIABLES;
+        assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) >= 0);
+        dcrf_solver_get_info(solver, &info);
+        const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(solver));
+        assert_non_null(possible);
+        if (has_distance(&toy)) {
+            check_possible(&toy, possible);
+            models++;
+            proven += info.proven == toy.variables;
+            for (size_t k = 0; k < toy.variables * toy.labels; k++)
+                excluded += !possible[k];
+        }
+        dcrf_solver_free(&solver);
+        metric_toy_clear(&toy);
+    }
+    /* A proof that excludes nothing would pass too. */
+    assert_true(models >= 120);
+    assert_true(proven >= models / 3);
+    assert_true(excluded >= 10 * models);
+}
+
 /* Kernels with different distances are refused before the run. */
 static void test_two_distances(void **state) {
     (void)state;
@@ -363,6 +415,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_formula),
         cmocka_unit_test(test_scale),        cmocka_unit_test(test_slack),
-        cmocka_unit_test(test_cuts_ask),     cmocka_unit_test(test_two_distances)};
+        cmocka_unit_test(test_cuts_ask),     cmocka_unit_test(test_proofs),
+        cmocka_unit_test(test_two_distances)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

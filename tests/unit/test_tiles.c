@@ -253,6 +253,33 @@ static void test_tiles_with_distances(void **state) {
     check_scene(new_slope(150, 120), check_seams);
 }
 
+/* The LP in several tiles: every window has a small gap of its own, and together they are close to
+ * the whole. */
+static void check_lp_in_tiles(struct scene *s) {
+    enum { WIDTH = 96, HEIGHT = 70, OVERLAP = DCRF_TILE_OVERLAP_SIGMAS * SIGMA };
+    uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
+    size_t different = 0;
+    const dcrf_energy energy = solve_whole(s, DCRF_METHOD_LP, labels);
+    const dcrf_tiles_info info = solve(s, DCRF_METHOD_LP, 48 + 2 * OVERLAP, OVERLAP, 2);
+    assert_int_equal(info.tiles, 2 * 2);
+    assert_int_equal(info.solved, 4);
+    assert_true(info.largest_gap >= 0 && info.largest_gap < 0.01);
+    assert_true(info.bound_left_out.fraction == 0);
+    for (size_t k = 0; k < 4; k++)
+        assert_true(s->facts[k].relative_gap <= info.largest_gap);
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        different += s->labels[a] != labels[a];
+    assert_true(different * 200 < WIDTH * HEIGHT);
+    assert_true(fabs(info.energy.total - energy.total) < 2e-3 * energy.total);
+    free(labels);
+}
+
+static void test_the_lp_in_tiles(void **state) {
+    (void)state;
+    check_scene(new_scene(96, 70), check_lp_in_tiles);
+    check_scene(new_slope(96, 70), check_lp_in_tiles);
+}
+
 static void test_threads_do_not_matter(void **state) {
     (void)state;
     struct scene one = new_scene(90, 70), four = new_scene(90, 70);
@@ -593,6 +620,7 @@ int main(void) {
         cmocka_unit_test(test_one_tile_is_the_whole),
         cmocka_unit_test(test_seams_are_rare),
         cmocka_unit_test(test_tiles_with_distances),
+        cmocka_unit_test(test_the_lp_in_tiles),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_tiles_can_be_shared),
         cmocka_unit_test(test_energies_of_parts_add_up),
