@@ -45,6 +45,22 @@ class CompatibilityTest(Case):
             self.assertAlmostEqual(result["energy_pairwise"], expected, delta=1e-5 * expected, msg=text)
             self.assertAlmostEqual(result["energy"], expected + unary_energy(), delta=1e-5 * expected, msg=text)
 
+    def test_the_stereo_preset(self):
+        """The setting of docs/howto/stereo.md that errs least on either pair."""
+        values = {"normalize": "symmetric", "spatial": "2,0.3", "bilateral": "12,8,2", "compatibility": "truncated-linear:4",
+                  "cliques": "none"}
+
+        def energy(*arguments):
+            return json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels", self.labels, "--json", "-", *arguments))
+
+        preset = energy("--preset", "stereo")
+        self.good("solve", self.image, "--unary", self.unary, "--preset", "stereo", "-o", "out.png", "--json", "run.json")
+        settings = json.loads(self.read("run.json"))["settings"]
+        self.assertEqual({name: settings[name] for name in values}, values)
+        given = energy(*(word for name, value in values.items() for word in ("--" + name, value)))
+        for name in ("energy", "energy_pairwise"):
+            self.assertEqual(preset[name], given[name])
+
     def test_methods_take_them(self):
         for method in ("mf", "qp"):
             self.good("solve", self.image, "--unary", self.unary, "-m", method, "--compatibility", "truncated-linear:2", "-o",

@@ -54,6 +54,17 @@ class Compatibility(unittest.TestCase):
             copy = pickle.loads(pickle.dumps(one))
             self.assertAlmostEqual(copy.energy(labels).total, one.energy(labels).total, delta=0)
 
+    def test_the_stereo_preset(self):
+        image = (np.arange(6 * 7 * 3) * 37 % 256).astype(np.uint8).reshape(6, 7, 3)
+        preset = dcrf.Model(image, unary=UNARY, labels_axis=-1, preset="stereo")
+        given = dcrf.Model(
+            image, unary=UNARY, labels_axis=-1, spatial=(2, 0.3), bilateral=(12, 8, 2), normalize="symmetric",
+            compatibility="truncated-linear:4",
+        )
+        labels = UNARY.argmin(-1)
+        self.assertEqual(preset.energy(labels), given.energy(labels))
+        self.assertEqual([kernel["compatibility"] for kernel in preset.kernels], ["truncated-linear:4"] * 2)
+
     def test_one_for_each_kernel(self):
         both = dcrf.Model(
             UNARY.mean(-1)[..., None] * np.ones(3), unary=UNARY, labels_axis=-1, spatial=(2, 0.4), bilateral=(3, 1, 0.2),
