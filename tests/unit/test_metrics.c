@@ -484,6 +484,52 @@ static void test_energies(void **state) {
     }
 }
 
+/* ---- what the LP leaves out ----------------------------------------------------------------- */
+
+/* Of (i - j)^2 the cuts between neighbours are |i - j|. */
+static void test_left_out(void **state) {
+    (void)state;
+    enum { LABELS = METHOD_LABELS };
+    float squares[LABELS * LABELS], rest[LABELS * LABELS];
+    for (size_t k = 0; k < LABELS * LABELS; k++) {
+        const float difference = fabsf((float)(k / LABELS) - (float)(k % LABELS));
+        squares[k] = difference * difference;
+        rest[k] = squares[k] - difference;
+    }
+    uint16_t labels[METHOD_VARIABLES];
+    dcrf_model *model = new_noisy_model(), *other = new_noisy_model();
+    assert_int_equal(
+        dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, squares, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_compatibility(other, 0, DCRF_COMPATIBILITY_MATRIX, rest, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_model_set_weight(model, 0, 0.05, NULL), DCRF_OK); /* labels differ */
+    assert_int_equal(dcrf_model_set_weight(other, 0, 0.05, NULL), DCRF_OK);
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_solver_info info;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) >= 0);
+    dcrf_solver_get_info(solver, &info);
+    dcrf_solver_labels(solver, labels, METHOD_VARIABLES, NULL);
+    const double expected = sum_of_pairs(other, plan, workspace, labels);
+    assert_near(info.bound_left_out.distance, 64 - 8, 1e-4);
+    assert_near(info.bound_left_out.fraction, 1 - 1.0 / (LABELS - 1), 1e-6);
+    assert_true(expected > 0);
+    assert_near(info.bound_left_out.energy, expected, 1e-5 * expected);
+    assert_near(info.bound_left_out.gap, expected / (info.energy.total - info.unary_floor), 1e-5);
+    assert_true(info.lower_bound <= info.energy.total - expected * (1 - 1e-5));
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    dcrf_model_free(&other);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state) {
@@ -557,11 +603,17 @@ static void test_matrices_of_the_lp(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),     cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_cuts),       cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_best_below), cmocka_unit_test(test_many_labels_below),
-        cmocka_unit_test(test_methods),    cmocka_unit_test(test_energies),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_matrices_of_the_lp),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_matrices),
+        cmocka_unit_test(test_best_below),
+        cmocka_unit_test(test_many_labels_below),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_energies),
+        cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_matrices_of_the_lp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
