@@ -59,8 +59,7 @@ bool summary_has_failed(const summary *found, const char *image);
 #define VERDICT_BYTES 256
 const char *summary_verdict(const summary *found, char text[VERDICT_BYTES]);
 
-/* What the bounds leave out of a compatibility that is no sum of cuts: one sentence, empty if that
- * is nothing. */
+/* What the bounds leave out of a compatibility: one sentence, empty if that is nothing. */
 const char *summary_left_out(const summary *found, char text[LEFT_OUT_TEXT_BYTES]);
 
 /* The tables, without any times, so that two runs give the same bytes. Unknown values, such as

@@ -8,11 +8,11 @@ const char *left_out_text(const dcrf_left_out *left_out, const char *separator,
     text[0] = '\0';
     if (!(left_out->fraction > 0))
         return text;
-    const int length =
-        snprintf(text, LEFT_OUT_TEXT_BYTES,
-                 "the compatibility is no sum of cuts, and the bound leaves out up to %.4g of the "
-                 "cost of two labels, up to %.4g %% of it",
-                 left_out->distance, 100 * left_out->fraction);
+    const int length = snprintf(
+        text, LEFT_OUT_TEXT_BYTES,
+        "the cuts found for the compatibility do not add up to it: the bound leaves out up "
+        "to %.4g of the cost of two labels, up to %.4g %% of it",
+        left_out->distance, 100 * left_out->fraction);
     char *rest = text + length;
     const size_t room = LEFT_OUT_TEXT_BYTES - (size_t)length;
     if (left_out->energy > 0)

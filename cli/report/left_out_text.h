@@ -1,4 +1,4 @@
-/* What the LP's bound leaves out of a compatibility that is no sum of cuts, in words. */
+/* What the LP's bound leaves out of a compatibility, in words. */
 #ifndef DCRF_CLI_REPORT_LEFT_OUT_TEXT_H
 #define DCRF_CLI_REPORT_LEFT_OUT_TEXT_H
 

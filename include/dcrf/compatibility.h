@@ -43,8 +43,9 @@ DCRF_API dcrf_status dcrf_model_set_distance(dcrf_model *model, size_t kernel, c
                                              dcrf_error *error);
 
 /* What the cuts of the LP leave out of compatibilities, and so its lower bound of energies: nothing
- * (all 0) of Potts, of the distances above and of any matrix that is a sum of cuts. A part of a
- * mu(i, j) below 1e-6 of it counts as rounding error. */
+ * (all 0) of Potts and of the distances above. For a matrix it looks for cuts: of up to 10 labels
+ * all are tried, beyond that ranges and pairs of labels. Nothing is left out of a sum of these. A
+ * part of a mu(i, j) below 1e-6 of it counts as rounding error. */
 typedef struct dcrf_left_out {
     double distance; /* the largest part of a mu(i, j) */
     double fraction; /* the largest fraction of a mu(i, j) */

@@ -22,7 +22,7 @@ class Energy:
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """What the LP's lower bound leaves out, if a compatibility is no sum of cuts.
+    """What the LP's lower bound leaves out, if the cuts found for a compatibility do not add up to it.
 
     At most ``distance`` of the cost of two labels, ``fraction`` relative to that cost, and ``energy`` of the energy
     of this labelling. So its gap stays above ``gap``, however long the LP runs. The last two are NaN if there was
@@ -110,8 +110,8 @@ class Result:
     dictionary of what changed from the unary minimum (``pixels_changed``, ``labels_before``, ``labels_after``,
     ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list of texts that point out
     suspicious results; ``proven_share``, the fraction of pixels whose label is proven to be that of every
-    optimal labelling (NaN without a bound); ``left_out``, what the bound leaves out of a compatibility that is no
-    sum of cuts (a ``LeftOut``; None: nothing); ``rounded_energy``, that of the last marginals rounded. After
+    optimal labelling (NaN without a bound); ``left_out``, what the bound leaves out of a compatibility (a
+    ``LeftOut``; None: nothing); ``rounded_energy``, that of the last marginals rounded. After
     ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the labels that an optimal labelling can have,
     and ``proven`` bool, where that is one; with ``certificate=True`` also ``certificate``, bytes for
     ``dcrf.verify``. Else these are None.
