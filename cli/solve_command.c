@@ -54,7 +54,7 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
                               &found, problem);
     if (done && explain)
         done = sweep_run(built, &found, &sweep, problem) &&
-               explain_settings(&settings->model, built, &found, &sweep, &explanation, problem);
+               explain_settings(built, &found, &sweep, &explanation, problem);
     const solve_results results = {&settings->model, built,  &found,  settings->sources.record,
                                    explanation,      &sweep, colours, summary};
     done = done && solve_outputs_write(outputs, &results, problem);

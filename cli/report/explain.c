@@ -32,22 +32,6 @@ static double mean_of(const float *values, size_t count) {
     return sum / (double)count;
 }
 
-/* The row sums of a kernel before normalization, which the plan does not keep. */
-static dcrf_status reach_of(const model_options *options, const built_model *built, size_t k,
-                            float *row_sums, double *reach, dcrf_error *error) {
-    dcrf_operator *op = NULL;
-    dcrf_kernel plain = built->kernels[k];
-    plain.normalization = DCRF_NORMALIZE_NONE;
-    dcrf_status status = dcrf_operator_new(&op, dcrf_model_grid(built->model), &plain,
-                                           (dcrf_operator_kind)options->kernels.operator_kind,
-                                           built->workspace, error);
-    if (status >= 0)
-        status = dcrf_operator_row_sums(op, built->workspace, row_sums, error);
-    *reach = mean_of(row_sums, dcrf_model_variables(built->model));
-    dcrf_operator_free(&op);
-    return status;
-}
-
 /* Row sums without the diagonal. */
 static dcrf_status sums_of_others(const dcrf_operator *op, dcrf_workspace *workspace,
                                   float *row_sums, float *diagonal, dcrf_error *error) {
@@ -60,13 +44,13 @@ static dcrf_status sums_of_others(const dcrf_operator *op, dcrf_workspace *works
 }
 
 /* Reach and strength of every kernel; the strengths are summed in `total`. */
-static dcrf_status measure_kernels(const model_options *options, const built_model *built,
-                                   const dcrf_plan *plan, float *total, float *row_sums,
-                                   float *diagonal, measurements *m, dcrf_error *error) {
+static dcrf_status measure_kernels(const built_model *built, const dcrf_plan *plan, float *total,
+                                   float *row_sums, float *diagonal, measurements *m,
+                                   dcrf_error *error) {
     const size_t variables = dcrf_model_variables(built->model);
     dcrf_status status = DCRF_OK;
     for (size_t k = 0; status >= 0 && k < built->kernel_count; k++) {
-        status = reach_of(options, built, k, row_sums, &m->reach[k], error);
+        status = dcrf_plan_reach(plan, k, built->workspace, &m->reach[k], error);
         if (status >= 0)
             status = sums_of_others(dcrf_plan_operator(plan, k), built->workspace, row_sums,
                                     diagonal, error);
@@ -211,8 +195,8 @@ static bool write_words(const built_model *built, const measurements *m, const s
     return fclose(stream) == 0;
 }
 
-bool explain_settings(const model_options *options, const built_model *built, const solution *found,
-                      const strength_sweep *sweep, char **text, cli_problem *problem) {
+bool explain_settings(const built_model *built, const solution *found, const strength_sweep *sweep,
+                      char **text, cli_problem *problem) {
     const size_t variables = dcrf_model_variables(built->model);
     measurements m = {.is_whole = false};
     dcrf_error error = {.status = DCRF_OK};
@@ -222,7 +206,7 @@ bool explain_settings(const model_options *options, const built_model *built, co
         return out_of_memory(problem, "explanation");
     interrupt_limit(built->workspace, &built->time);
     m.is_whole = !interrupt_came() && !time_is_over(&built->time) &&
-                 measure_kernels(options, built, found->plan, scratch, scratch + variables,
+                 measure_kernels(built, found->plan, scratch, scratch + variables,
                                  scratch + 2 * variables, &m, &error) >= 0;
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     bool done = error.status == DCRF_OK || error.status == DCRF_ERROR_INTERRUPTED ||

@@ -7,7 +7,7 @@
 
 /* Paragraphs that each end with a newline; the caller frees them. Measurements for which there
  * is no time are left out, and the text says so. */
-bool explain_settings(const model_options *options, const built_model *built, const solution *found,
-                      const strength_sweep *sweep, char **text, cli_problem *problem);
+bool explain_settings(const built_model *built, const solution *found, const strength_sweep *sweep,
+                      char **text, cli_problem *problem);
 
 #endif

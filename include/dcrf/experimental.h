@@ -90,6 +90,11 @@ DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspa
 /* The operator of a plan's kernel; the plan owns it. */
 DCRF_API const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel);
 
+/* The mean row sum of a plan's kernel before its normalization: the number of variables that one is
+ * joined to, itself included, weighted by how strongly. */
+DCRF_API dcrf_status dcrf_plan_reach(const dcrf_plan *plan, size_t kernel,
+                                     dcrf_workspace *workspace, double *reach, dcrf_error *error);
+
 /* ---- variants of the LP (dcrf_settings.lp) -------------------------------------------------- */
 
 /* How the LP relaxation measures disagreement within a clique. */

@@ -183,6 +183,12 @@ dcrf_status dcrf_grid_new(dcrf_operator **op, const struct dcrf_features *featur
 dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error);
 
+/* The factor by which these row sums of a lattice, known up to a factor, become those of its
+ * kernel:
+ * `*scale` makes their sum over a sample of variables that of the exact row sums. */
+dcrf_status dcrf_lattice_find_scale(const struct dcrf_features *features, const float *row_sums,
+                                    dcrf_workspace *workspace, double *scale, dcrf_error *error);
+
 /* Build an operator from checked features. */
 dcrf_status dcrf_operator_build(dcrf_operator **op, const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,

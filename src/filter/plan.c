@@ -148,6 +148,45 @@ const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel) {
     return plan && kernel < plan->kernel_count ? plan->kernels[kernel].op : NULL;
 }
 
+/* ---- reach ---------------------------------------------------------------------------------- */
+
+/* The row sums that a kernel was normalized by, those of a lattice up to a factor. Before, the
+ * diagonal was 1, on a lattice about the same for all; a device keeps the scales to itself. */
+static void sums_before(const struct dcrf_plan_kernel *kernel, float *sums) {
+    const dcrf_operator *op = kernel->op;
+    for (size_t a = 0; a < op->variables; a++) {
+        const float square = op->scale ? op->scale[a] * op->scale[a] : kernel->diagonal[a];
+        sums[a] = square > 0 ? 1 / square : 0;
+    }
+}
+
+dcrf_status dcrf_plan_reach(const dcrf_plan *plan, size_t kernel, dcrf_workspace *workspace,
+                            double *reach, dcrf_error *error) {
+    if (!plan || !workspace || !reach)
+        return dcrf_fail_null(error, "the plan, the workspace or the place for a reach");
+    DCRF_ENTER(workspace, error);
+    TRY(dcrf_plan_check(plan, error));
+    if (kernel >= plan->kernel_count)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kernel %zu", kernel);
+    const struct dcrf_model_kernel *given = &plan->model->kernels[kernel];
+    const dcrf_operator *op = plan->kernels[kernel].op;
+    DCRF_SCOPED float *sums = dcrf_allocate(op->variables, sizeof *sums);
+    if (!sums)
+        return dcrf_fail_memory(error, "the row sums of a kernel");
+    double scale = 1, sum = 0;
+    if (given->normalization == DCRF_NORMALIZE_NONE) {
+        TRY(dcrf_operator_row_sums(op, workspace, sums, error));
+    } else {
+        sums_before(&plan->kernels[kernel], sums);
+        if (op->methods->kind == DCRF_OPERATOR_LATTICE)
+            TRY(dcrf_lattice_find_scale(&given->features, sums, workspace, &scale, error));
+    }
+    for (size_t a = 0; a < op->variables; a++)
+        sum += (double)sums[a];
+    *reach = scale * sum / (double)op->variables;
+    return DCRF_OK;
+}
+
 size_t dcrf_plan_bytes(const dcrf_plan *plan) {
     if (!plan)
         return 0;

@@ -122,11 +122,12 @@ static dcrf_status use_model(dcrf_error *error) {
     DCRF_AT_END(dcrf_workspace_free) dcrf_workspace *workspace = NULL;
     DCRF_AT_END(dcrf_plan_free) dcrf_plan *plan = NULL;
     dcrf_energy energy;
-    double of_kernel[2];
+    double of_kernel[2], reach;
     TRY(dcrf_model_new(&model, &grid, LABELS, error));
     TRY(build_model(model, error));
     TRY(dcrf_workspace_new(&workspace, 2, error));
     TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
+    TRY(dcrf_plan_reach(plan, 1, workspace, &reach, error));
     return dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, 2, error);
 }
 

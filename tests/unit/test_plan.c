@@ -1,9 +1,11 @@
 /* Plans: all kernels of a model together. */
+#include "dense.h"
 #include "scene.h"
 
 #include "core/rng.h"
 #include "filter/plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void a_plan_applies_all_kernels_without_their_diagonal(void **state) {
@@ -78,10 +80,67 @@ static void a_plan_knows_its_model(void **state) {
     free_scene(&s);
 }
 
+/* The mean row sum of a kernel's formula, without normalization. */
+static double naive_reach(const dcrf_grid *grid, dcrf_kernel kernel) {
+    const size_t n = grid->size[0] * grid->size[1] * grid->size[2];
+    double sum = 0;
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    double *matrix = dense_of_kernel(grid, &kernel);
+    for (size_t k = 0; k < n * n; k++)
+        sum += matrix[k];
+    free(matrix);
+    return sum / (double)n;
+}
+
+/* With and without normalization. A small lattice is calibrated by all its variables, so only a
+ * grid differs by more than rounding: it is truncated. */
+static void a_plan_knows_the_reach_of_its_kernels(void **state) {
+    (void)state;
+    enum { WIDTH = 12, HEIGHT = 9 };
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    float image[WIDTH * HEIGHT];
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        image[a] = (float)(a % WIDTH < 5 ? 40 : 200) + (float)(9 * dcrf_rng_uniform(&rng));
+    const dcrf_view view = dcrf_view_interleaved(image, DCRF_F32, &grid, 1);
+    dcrf_kernel kernels[] = {dcrf_kernel_spatial(1.5, 2), dcrf_kernel_bilateral(4, 30, view, 1.25),
+                             dcrf_kernel_spatial(2, 1), dcrf_kernel_bilateral(3, 20, view, 3)};
+    kernels[2].normalization = kernels[3].normalization = DCRF_NORMALIZE_NONE;
+    const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_FAST};
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_error error;
+    double reach = -1;
+    assert_int_equal(dcrf_workspace_new(&workspace, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    for (size_t m = 0; m < KERNELS; m++)
+        assert_int_equal(dcrf_model_add_kernel(model, &kernels[m], NULL), DCRF_OK);
+    for (size_t k = 0; k < 2; k++) {
+        dcrf_plan *plan;
+        assert_int_equal(dcrf_plan_new(&plan, model, kinds[k], workspace, NULL), DCRF_OK);
+        assert_fails(DCRF_ERROR_ARGUMENT, "there is no kernel 4", error,
+                     dcrf_plan_reach(plan, KERNELS, workspace, &reach, &error));
+        assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                     dcrf_plan_reach(plan, 0, workspace, NULL, &error));
+        assert_true(reach == -1 || k > 0);
+        for (size_t m = 0; m < KERNELS; m++) {
+            const double expected = naive_reach(&grid, kernels[m]);
+            assert_int_equal(dcrf_plan_reach(plan, m, workspace, &reach, NULL), DCRF_OK);
+            if (!(fabs(reach - expected) <= 1e-4 * expected))
+                fail_msg("kernel %zu reaches %.9g, not %.9g", m, reach, expected);
+        }
+        dcrf_plan_free(&plan);
+    }
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_applies_all_kernels_without_their_diagonal),
         cmocka_unit_test(a_plan_knows_its_model),
+        cmocka_unit_test(a_plan_knows_the_reach_of_its_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

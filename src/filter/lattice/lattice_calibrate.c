@@ -1,10 +1,10 @@
-/* The scale of a lattice; not needed if the kernel is normalized, which cancels any scale.
+/* The scale of a lattice; a normalized kernel needs none, because normalization cancels any scale.
  *
  * The raw lattice sum is a multiple of the Gaussian sum that depends on the dimension and on how
  * full the lattice is. A single scale makes the sum of K~ 1 equal the sum of K 1 over a fixed
  * sample of variables. */
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/owned.h"
 #include "filter/lattice/lattice.h"
 
 #include <math.h>
@@ -54,41 +54,44 @@ static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
-                                   dcrf_workspace *workspace, dcrf_error *error) {
-    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const size_t n = base->variables;
+dcrf_status dcrf_lattice_find_scale(const struct dcrf_features *features, const float *row_sums,
+                                    dcrf_workspace *workspace, double *scale, dcrf_error *error) {
+    const size_t n = features->variables;
     struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
     sample.count = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
                        ? DCRF_CALIBRATION_TERMS / n
                        : DCRF_CALIBRATION_SAMPLES;
     sample.count = sample.count < n ? sample.count : n;
-    sample.row_sum = dcrf_allocate(sample.count, sizeof *sample.row_sum);
-    sample.planes = dcrf_allocate(sample.plane, features->dimension * sizeof *sample.planes);
-    float *lattice_sums = dcrf_allocate(n, sizeof *lattice_sums);
-    dcrf_status status = DCRF_OK;
-    if (!sample.row_sum || !sample.planes || !lattice_sums)
-        status = dcrf_fail_memory(error, "the calibration of a lattice");
-    else
-        status = dcrf_operator_row_sums(base, workspace, lattice_sums, error);
-    if (status == DCRF_OK) {
-        dcrf_parallel_for(pool, sample.plane, GRAIN, fill_planes, &sample);
-        if (!dcrf_parallel_while(workspace, sample.count, 1, sum_rows, &sample))
-            status = dcrf_fail_interrupted(workspace, "calibrating a lattice", error);
+    DCRF_SCOPED double *sums = dcrf_allocate(sample.count, sizeof *sums);
+    DCRF_SCOPED float *planes = dcrf_allocate(sample.plane, features->dimension * sizeof *planes);
+    sample.row_sum = sums;
+    sample.planes = planes;
+    if (!sums || !planes)
+        return dcrf_fail_memory(error, "the calibration of a lattice");
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), sample.plane, GRAIN, fill_planes, &sample);
+    if (!dcrf_parallel_while(workspace, sample.count, 1, sum_rows, &sample))
+        return dcrf_fail_interrupted(workspace, "calibrating a lattice", error);
+    double exact = 0, raw = 0;
+    for (size_t i = 0; i < sample.count; i++) {
+        exact += sample.row_sum[i];
+        raw += (double)row_sums[sampled_variable(&sample, i)];
     }
-    if (status == DCRF_OK) {
-        double exact = 0, raw = 0;
-        for (size_t i = 0; i < sample.count; i++) {
-            exact += sample.row_sum[i];
-            raw += (double)lattice_sums[sampled_variable(&sample, i)];
-        }
-        const float factor = (float)sqrt(exact / raw);
-        for (size_t e = 0; e < n * lattice->corners; e++)
-            lattice->runs.weight[e] *= factor;
-    }
-    dcrf_release(sample.row_sum);
-    dcrf_release(sample.planes);
-    dcrf_release(lattice_sums);
-    return status;
+    *scale = exact / raw;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
+    const size_t n = base->variables;
+    double scale;
+    DCRF_SCOPED float *row_sums = dcrf_allocate(n, sizeof *row_sums);
+    if (!row_sums)
+        return dcrf_fail_memory(error, "the calibration of a lattice");
+    TRY(dcrf_operator_row_sums(base, workspace, row_sums, error));
+    TRY(dcrf_lattice_find_scale(features, row_sums, workspace, &scale, error));
+    const float factor = (float)sqrt(scale);
+    for (size_t e = 0; e < n * lattice->corners; e++)
+        lattice->runs.weight[e] *= factor;
+    return DCRF_OK;
 }
