@@ -33,7 +33,8 @@ static dcrf_workspace *workspace;
 
 static void apply(const dcrf_operator *op, const float *in, float *out) {
     dcrf_error error;
-    must(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, LABELS, STRIDE, &error),
+    must(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out,
+                             dcrf_operator_variables(op) * STRIDE, LABELS, STRIDE, &error),
          &error);
 }
 
@@ -41,7 +42,9 @@ static void apply(const dcrf_operator *op, const float *in, float *out) {
 static void measure(const dcrf_operator *op, const float *y, int repeats, struct result *result) {
     static float scaled[BLOCK];
     dcrf_error error;
-    must(dcrf_operator_row_sums(op, workspace, result->row_sums, &error), &error);
+    must(dcrf_operator_row_sums(op, workspace, result->row_sums, dcrf_operator_variables(op),
+                                &error),
+         &error);
     result->apply_s = INFINITY;
     for (int i = 0; i < repeats; i++) {
         const double start = dcrf_time_s();

@@ -64,8 +64,9 @@ static dcrf_status build_bilateral(struct subject *s, dcrf_error *error) {
 }
 
 static dcrf_status apply(struct subject *s, dcrf_error *error, size_t kernel) {
-    return dcrf_operator_apply(s->plan->kernels[kernel].op, s->workspace, DCRF_SYMMETRIC, s->y,
-                               s->out, LABELS, STRIDE, error);
+    return dcrf_operator_apply(
+        s->plan->kernels[kernel].op, s->workspace, DCRF_SYMMETRIC, s->y, s->out,
+        dcrf_operator_variables(s->plan->kernels[kernel].op) * STRIDE, LABELS, STRIDE, error);
 }
 
 static dcrf_status apply_spatial(struct subject *s, dcrf_error *error) {

@@ -162,12 +162,12 @@ static void measure(const dcrf_grid *grid, const float *colours, double sigma, d
     MEASURE(line, op->methods->line(op, workspace, &what, &error));
     MEASURE(line_double, op->methods->line_double(op, workspace, &what, wide, &error));
     MEASURE(left_out, op->methods->left_out(op, workspace, false, ones, &error));
-    MEASURE(applied,
-            dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, y, out, LABELS, STRIDE, &error));
+    MEASURE(applied, dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, y, out, n * STRIDE, LABELS,
+                                         STRIDE, &error));
     const double naive_s = naive(grid, colours, sigma, colour_sigma, y, out, &distance);
     float *row_sums = malloc(n * sizeof *row_sums);
     dcrf_error failure;
-    must(dcrf_operator_row_sums(op, workspace, row_sums, &failure), &failure);
+    must(dcrf_operator_row_sums(op, workspace, row_sums, n, &failure), &failure);
     double most = 0;
     for (size_t a = 0; a < n; a++)
         most = fmax(most, ones[a] / (double)row_sums[a]);

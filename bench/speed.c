@@ -78,14 +78,15 @@ static void build(struct subject *s) {
 
 static void apply(struct subject *s) {
     dcrf_error error;
-    must(dcrf_operator_apply(s->op, s->workspace, DCRF_SYMMETRIC, s->in, s->out, LABELS, s->stride,
-                             &error),
+    must(dcrf_operator_apply(s->op, s->workspace, DCRF_SYMMETRIC, s->in, s->out,
+                             dcrf_operator_variables(s->op) * s->stride, LABELS, s->stride, &error),
          &error);
 }
 
 static void ordered(struct subject *s) {
     dcrf_error error;
-    must(dcrf_operator_ordered(s->op, s->workspace, &s->levels, s->in, s->out, ORDERED_LABELS,
+    must(dcrf_operator_ordered(s->op, s->workspace, &s->levels, s->in, s->out,
+                               dcrf_operator_variables(s->op) * s->stride, ORDERED_LABELS,
                                s->stride, &error),
          &error);
 }

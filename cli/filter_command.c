@@ -139,16 +139,16 @@ static dcrf_status apply_operator(filtering *f, const dcrf_operator *op, double 
                                   dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     if (f->settings->diagonal) {
-        status = dcrf_operator_diagonal(op, f->workspace, f->filtered, error);
+        status = dcrf_operator_diagonal(op, f->workspace, f->filtered, f->pixels, error);
         add_weighted(f, weight, 1, 1, f->sum);
     }
     if (status >= 0 && (f->settings->row_sums || f->to_picture)) {
-        status = dcrf_operator_row_sums(op, f->workspace, f->filtered, error);
+        status = dcrf_operator_row_sums(op, f->workspace, f->filtered, f->pixels, error);
         add_weighted(f, weight, 1, 1, f->to_picture ? f->row_sums : f->sum);
     }
     if (status >= 0 && filters_a_field(f)) {
         status = dcrf_operator_apply(op, f->workspace, DCRF_SYMMETRIC, f->block, f->filtered,
-                                     f->channels, f->stride, error);
+                                     f->pixels * f->stride, f->channels, f->stride, error);
         add_weighted(f, weight, f->stride, f->channels, f->sum);
     }
     return status;

@@ -35,10 +35,11 @@ static double mean_of(const float *values, size_t count) {
 /* Row sums without the diagonal. */
 static dcrf_status sums_of_others(const dcrf_operator *op, dcrf_workspace *workspace,
                                   float *row_sums, float *diagonal, dcrf_error *error) {
-    dcrf_status status = dcrf_operator_row_sums(op, workspace, row_sums, error);
+    const size_t variables = dcrf_operator_variables(op);
+    dcrf_status status = dcrf_operator_row_sums(op, workspace, row_sums, variables, error);
     if (status >= 0)
-        status = dcrf_operator_diagonal(op, workspace, diagonal, error);
-    for (size_t a = 0; status >= 0 && a < dcrf_operator_variables(op); a++)
+        status = dcrf_operator_diagonal(op, workspace, diagonal, variables, error);
+    for (size_t a = 0; status >= 0 && a < variables; a++)
         row_sums[a] -= diagonal[a];
     return status;
 }

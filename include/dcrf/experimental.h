@@ -52,18 +52,21 @@ DCRF_API dcrf_status dcrf_operator_new_on_device(dcrf_operator **op, const float
                                                  size_t pictures, int is_symmetric, int is_waiting,
                                                  dcrf_workspace *workspace, dcrf_error *error);
 
-/* out = K in, for a block of channels. `in` and `out` must not overlap. An operator on a device
- * also takes two blocks there: the call returns when its work is queued. The same holds for the
- * diagonal. */
+/* Results go to arrays of `count` floats. Fewer than needed are an error, and nothing is written.
+ *
+ * out = K in, for a block of channels; it needs variables x stride floats. `in` and `out` must not
+ * overlap. An operator on a device also takes two blocks there: the call returns when its work is
+ * queued. The same holds for the diagonal. */
 DCRF_API dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                                          dcrf_direction direction, const float *in, float *out,
-                                         size_t channels, size_t stride, dcrf_error *error);
+                                         size_t count, size_t channels, size_t stride,
+                                         dcrf_error *error);
 
 /* The diagonal of the symmetric operator, and its row sums K 1: one float per variable. */
 DCRF_API dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *workspace,
-                                            float *diagonal, dcrf_error *error);
+                                            float *diagonal, size_t count, dcrf_error *error);
 DCRF_API dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
-                                            float *row_sums, dcrf_error *error);
+                                            float *row_sums, size_t count, dcrf_error *error);
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
@@ -82,10 +85,12 @@ typedef struct dcrf_levels {
 } dcrf_levels;
 
 /* out_a = sum_b K_ab F(y_a, y_b), with the symmetric operator, for a block of channels. Each
- * channel is filtered separately, so any stride of at least `channels` is valid. */
+ * channel is filtered separately, so any stride of at least `channels` is valid, and the last row
+ * of `out`, an array of `count` floats, needs no padding. */
 DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                            const dcrf_levels *levels, const float *y, float *out,
-                                           size_t channels, size_t stride, dcrf_error *error);
+                                           size_t count, size_t channels, size_t stride,
+                                           dcrf_error *error);
 
 /* The operator of a plan's kernel; the plan owns it. */
 DCRF_API const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel);

@@ -46,7 +46,8 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
         return NULL;
     const dcrf_status status = dcrf_operator_apply(
         self->op, self->workspace, DCRF_SYMMETRIC, (const float *)(uintptr_t)in,
-        (float *)(uintptr_t)out, (size_t)channels, dcrf_padded((size_t)channels), &error);
+        (float *)(uintptr_t)out, dcrf_operator_variables(self->op) * dcrf_padded((size_t)channels),
+        (size_t)channels, dcrf_padded((size_t)channels), &error);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
@@ -57,7 +58,8 @@ static PyObject *diagonal(PyObject *object, PyObject *argument) {
     if (PyErr_Occurred() || dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
         return NULL;
     const dcrf_status status =
-        dcrf_operator_diagonal(self->op, self->workspace, (float *)(uintptr_t)out, &error);
+        dcrf_operator_diagonal(self->op, self->workspace, (float *)(uintptr_t)out,
+                               dcrf_operator_variables(self->op), &error);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }
 

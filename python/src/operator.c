@@ -90,7 +90,7 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
     else if (out) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_operator_apply(self->op, self->workspace, (dcrf_direction)direction, in, out,
-                                (size_t)channels, stride, &error);
+                                count, (size_t)channels, stride, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < 2; i++)
@@ -100,7 +100,8 @@ static PyObject *apply(PyObject *object, PyObject *arguments) {
     return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
-typedef dcrf_status (*vector_of)(const dcrf_operator *, dcrf_workspace *, float *, dcrf_error *);
+typedef dcrf_status (*vector_of)(const dcrf_operator *, dcrf_workspace *, float *, size_t,
+                                 dcrf_error *);
 
 static PyObject *fill_vector(struct dcrf_py_operator *self, PyObject *array, vector_of function) {
     Py_buffer buffer;
@@ -108,11 +109,11 @@ static PyObject *fill_vector(struct dcrf_py_operator *self, PyObject *array, vec
     dcrf_status status;
     if (dcrf_py_enter(&self->is_busy, self->op != NULL) < 0)
         return NULL;
-    float *out =
-        dcrf_py_contiguous(array, "the result", 'f', dcrf_operator_variables(self->op), 1, &buffer);
+    const size_t count = dcrf_operator_variables(self->op);
+    float *out = dcrf_py_contiguous(array, "the result", 'f', count, 1, &buffer);
     if (!out)
         return dcrf_py_abandon(&self->is_busy);
-    Py_BEGIN_ALLOW_THREADS status = function(self->op, self->workspace, out, &error);
+    Py_BEGIN_ALLOW_THREADS status = function(self->op, self->workspace, out, count, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }

@@ -102,8 +102,8 @@ static dcrf_status sum_kernel(struct labelling *x, double *total, dcrf_error *er
         const size_t left = x->listed_count - x->first;
         x->channels = left < LABELS_PER_BLOCK ? left : LABELS_PER_BLOCK;
         dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicators, x);
-        TRY(dcrf_operator_apply(op, x->workspace, DCRF_SYMMETRIC, x->in, x->out, x->channels,
-                                x->stride, error));
+        TRY(dcrf_operator_apply(op, x->workspace, DCRF_SYMMETRIC, x->in, x->out,
+                                model->variables * x->stride, x->channels, x->stride, error));
         *total += dcrf_parallel_sum(pool, model->variables, sum_indicators, x);
     }
     return DCRF_OK;

@@ -102,7 +102,7 @@ static dcrf_status sum_pairs(const dcrf_plan *plan, dcrf_workspace *workspace, s
     float *row_sums = dcrf_workspace_slot(workspace, &dcrf_energy_slot, n, sizeof *row_sums);
     if (!row_sums)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
-    TRY(dcrf_operator_row_sums(planned->op, workspace, row_sums, error));
+    TRY(dcrf_operator_row_sums(planned->op, workspace, row_sums, n, error));
     *sum = 0;
     for (size_t a = 0; a < n; a++)
         *sum += (double)row_sums[a] - (double)planned->diagonal[a];

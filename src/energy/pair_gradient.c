@@ -469,8 +469,8 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
             to[2 + 2 * d + c] = (float)(h * f * inverse);
         }
     }
-    TRY(dcrf_operator_apply(g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out, channels,
-                            stride, error));
+    TRY(dcrf_operator_apply(g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out,
+                            n * stride, channels, stride, error));
     for (size_t a = 0; a < n; a++) {
         const double scale = scale_of(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;

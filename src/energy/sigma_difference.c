@@ -41,8 +41,9 @@ dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace,
     const dcrf_model *model = plan->model;
     double total = 0;
     for (size_t t = 0; t < count; t++) {
-        TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, steps[t].q, filtered, model->labels,
-                                model->stride, error));
+        TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, steps[t].q, filtered,
+                                model->variables * model->stride, model->labels, model->stride,
+                                error));
         struct products products = {.model = model,
                                     .kernel = &model->kernels[kernel],
                                     .q = steps[t].q,
@@ -71,7 +72,7 @@ static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *wor
         features.channel_factor[c - features.axes] /= ratio;
     TRY(dcrf_operator_build(&op, &features, k->normalization, DCRF_OPERATOR_LATTICE, workspace,
                             error));
-    TRY(dcrf_operator_diagonal(op, workspace, diagonal, error));
+    TRY(dcrf_operator_diagonal(op, workspace, diagonal, op->variables, error));
     return dcrf_pair_products(plan, workspace, kernel, op, diagonal, steps, count, filtered, sum,
                               error);
 }

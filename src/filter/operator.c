@@ -28,7 +28,7 @@ static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_
     float *scale = dcrf_allocate(op->variables, sizeof *scale);
     if (!scale)
         return dcrf_fail_memory(error, "the normalization of a kernel");
-    dcrf_status status = dcrf_operator_row_sums(op, workspace, scale, error);
+    dcrf_status status = dcrf_operator_row_sums(op, workspace, scale, op->variables, error);
     if (status == DCRF_OK) {
         dcrf_parallel_for(dcrf_workspace_pool(workspace), op->variables, ROWS_PER_CHUNK,
                           invert_sums, scale);
@@ -135,12 +135,13 @@ dcrf_status dcrf_operator_run(const dcrf_operator *op, dcrf_workspace *workspace
 }
 
 dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
-                                dcrf_direction direction, const float *in, float *out,
+                                dcrf_direction direction, const float *in, float *out, size_t count,
                                 size_t channels, size_t stride, dcrf_error *error) {
     if (!op || !workspace || !in || !out)
         return dcrf_fail_null(error, "the operator, the workspace, the input or the output");
     DCRF_ENTER(workspace, error);
     TRY(check_block(channels, stride, error));
+    TRY(dcrf_check_rows(out, count, op->variables, stride, stride, "the output", error));
     if (direction != DCRF_SYMMETRIC && direction != DCRF_FORWARD && direction != DCRF_ADJOINT)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a direction", (int)direction);
     const struct dcrf_application application = {.direction = direction,
@@ -154,10 +155,11 @@ dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspa
 }
 
 dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *workspace,
-                                   float *diagonal, dcrf_error *error) {
-    if (!op || !workspace || !diagonal)
-        return dcrf_fail_null(error, "the operator, the workspace or the room for the diagonal");
+                                   float *diagonal, size_t count, dcrf_error *error) {
+    if (!op || !workspace)
+        return dcrf_fail_null(error, "the operator or the workspace");
     DCRF_ENTER(workspace, error);
+    TRY(dcrf_check_room(diagonal, count, op->variables, "the diagonal", error));
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
@@ -170,19 +172,20 @@ static void fill_ones(void *context, size_t begin, size_t end, size_t worker) {
 }
 
 dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
-                                   float *row_sums, dcrf_error *error) {
-    if (!op || !workspace || !row_sums)
-        return dcrf_fail_null(error, "the operator, the workspace or the room for row sums");
+                                   float *row_sums, size_t count, dcrf_error *error) {
+    if (!op || !workspace)
+        return dcrf_fail_null(error, "the operator or the workspace");
     DCRF_ENTER(workspace, error);
     const size_t n = op->variables;
+    TRY(dcrf_check_room(row_sums, count, n, "the row sums", error));
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     DCRF_SCOPED float *ones = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *ones);
     if (!ones)
         return dcrf_fail_memory(error, "the row sums of a kernel");
     float *sums = ones + n * DCRF_NARROW_LANES;
     dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, ones);
-    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums, 1, DCRF_NARROW_LANES,
-                            error));
+    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums,
+                            op->variables * DCRF_NARROW_LANES, 1, DCRF_NARROW_LANES, error));
     dcrf_parallel_column(pool, row_sums, sums, DCRF_NARROW_LANES, n);
     return DCRF_OK;
 }

@@ -209,7 +209,7 @@ static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
 
 dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const dcrf_levels *levels, const float *y, float *out,
-                                  size_t channels, size_t stride, dcrf_error *error) {
+                                  size_t count, size_t channels, size_t stride, dcrf_error *error) {
     if (!op || !workspace || !levels || !y || !out)
         return dcrf_fail_null(
             error, "the operator, the workspace, the levels, the block of marginals or the output");
@@ -220,6 +220,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     if (channels == 0 || stride < channels)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "a block of %zu channels cannot have a stride of %zu", channels, stride);
+    TRY(dcrf_check_rows(out, count, op->variables, channels, stride, "the output", error));
     if (op->methods->ordered_block)
         return op->methods->ordered_block(op, levels, y, out, channels, stride, error);
     const size_t n = op->variables;

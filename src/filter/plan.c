@@ -175,7 +175,7 @@ dcrf_status dcrf_plan_reach(const dcrf_plan *plan, size_t kernel, dcrf_workspace
         return dcrf_fail_memory(error, "the row sums of a kernel");
     double scale = 1, sum = 0;
     if (given->normalization == DCRF_NORMALIZE_NONE) {
-        TRY(dcrf_operator_row_sums(op, workspace, sums, error));
+        TRY(dcrf_operator_row_sums(op, workspace, sums, op->variables, error));
     } else {
         sums_before(&plan->kernels[kernel], sums);
         if (op->methods->kind == DCRF_OPERATOR_LATTICE)

@@ -117,7 +117,8 @@ dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const flo
                                     dcrf_error *error) {
     count_members(colours, members, variables, stride);
     TRY(dcrf_operator_apply(colours->op, workspace, DCRF_SYMMETRIC, colours->weights,
-                            colours->deficit, colours->labels, colours->stride, error));
+                            colours->deficit, variables * colours->stride, colours->labels,
+                            colours->stride, error));
     compare_labels(colours, UNSEEN_SHARE * normalize(colours, variables));
     return DCRF_OK;
 }

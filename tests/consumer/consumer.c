@@ -24,7 +24,7 @@ static double mean_row_sum(dcrf_operator_kind kind, dcrf_workspace *workspace, d
     dcrf_operator *op = NULL;
     double mean = -1;
     if (dcrf_operator_new(&op, &grid, &kernel, kind, workspace, error) == DCRF_OK &&
-        dcrf_operator_row_sums(op, workspace, sums, error) == DCRF_OK) {
+        dcrf_operator_row_sums(op, workspace, sums, WIDTH * HEIGHT, error) == DCRF_OK) {
         mean = 0;
         for (int a = 0; a < WIDTH * HEIGHT; a++)
             mean += (double)sums[a] / (WIDTH * HEIGHT);

@@ -109,12 +109,13 @@ static void compare_operators(size_t k, dcrf_normalization normalization, dcrf_o
     dcrf_operator *other = new_operator(k, normalization, kind, device);
     assert_int_equal(dcrf_operator_vertices(one), dcrf_operator_vertices(other));
     float *sums = new_block(VARIABLES), *other_sums = new_block(VARIABLES);
-    assert_int_equal(dcrf_operator_row_sums(one, cpu, sums, NULL), DCRF_OK);
-    assert_int_equal(dcrf_operator_row_sums(other, device, other_sums, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_row_sums(one, cpu, sums, VARIABLES, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_row_sums(other, device, other_sums, VARIABLES, NULL), DCRF_OK);
     assert_agree(sums, other_sums, sums, VARIABLES, 1, 1);
     float *diagonal = new_block(VARIABLES), *other_diagonal = new_block(VARIABLES);
-    assert_int_equal(dcrf_operator_diagonal(one, cpu, diagonal, NULL), DCRF_OK);
-    assert_int_equal(dcrf_operator_diagonal(other, device, other_diagonal, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_diagonal(one, cpu, diagonal, VARIABLES, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_diagonal(other, device, other_diagonal, VARIABLES, NULL),
+                     DCRF_OK);
     assert_agree(diagonal, other_diagonal, diagonal, VARIABLES, 1, 1);
 
     float *in = new_block(VARIABLES * STRIDE), *out[3];
@@ -126,19 +127,23 @@ static void compare_operators(size_t k, dcrf_normalization normalization, dcrf_o
         out[i] = new_block(VARIABLES * STRIDE);
     for (int direction = DCRF_SYMMETRIC; direction <= DCRF_ADJOINT; direction++) {
         const dcrf_direction d = (dcrf_direction)direction;
-        assert_int_equal(dcrf_operator_apply(one, cpu, d, in, out[0], LABELS, STRIDE, NULL),
-                         DCRF_OK);
+        assert_int_equal(
+            dcrf_operator_apply(one, cpu, d, in, out[0], VARIABLES * STRIDE, LABELS, STRIDE, NULL),
+            DCRF_OK);
         for (size_t i = 1; i < 3; i++)
-            assert_int_equal(
-                dcrf_operator_apply(other, device, d, in, out[i], LABELS, STRIDE, NULL), DCRF_OK);
+            assert_int_equal(dcrf_operator_apply(other, device, d, in, out[i], VARIABLES * STRIDE,
+                                                 LABELS, STRIDE, NULL),
+                             DCRF_OK);
         assert_agree(out[0], out[1], sums, VARIABLES, LABELS, STRIDE);
         assert_memory_equal(out[1], out[2], VARIABLES * STRIDE * sizeof(float));
     }
     const float levels[] = {0.1f, 0.4f, 0.5f, 0.9f};
     const dcrf_levels thresholds = {5, levels, NULL};
-    assert_int_equal(dcrf_operator_ordered(one, cpu, &thresholds, in, out[0], 2, STRIDE, NULL),
+    assert_int_equal(dcrf_operator_ordered(one, cpu, &thresholds, in, out[0], VARIABLES * STRIDE, 2,
+                                           STRIDE, NULL),
                      DCRF_OK);
-    assert_int_equal(dcrf_operator_ordered(other, device, &thresholds, in, out[1], 2, STRIDE, NULL),
+    assert_int_equal(dcrf_operator_ordered(other, device, &thresholds, in, out[1],
+                                           VARIABLES * STRIDE, 2, STRIDE, NULL),
                      DCRF_OK);
     assert_agree(out[0], out[1], sums, VARIABLES, 2, STRIDE);
 
@@ -350,7 +355,8 @@ static void tiles_are_the_same(void **state) {
         assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
         out[k / 2][k % 2] = new_block(VARIABLES * STRIDE);
         assert_int_equal(dcrf_operator_apply(dcrf_plan_operator(plan, 0), workspace, DCRF_SYMMETRIC,
-                                             in, out[k / 2][k % 2], 1, STRIDE, NULL),
+                                             in, out[k / 2][k % 2], VARIABLES * STRIDE, 1, STRIDE,
+                                             NULL),
                          DCRF_OK);
         dcrf_plan_free(&plan);
         dcrf_model_free(&model);
@@ -482,8 +488,8 @@ static void *visit(void *argument) {
     bool is_done = out && dcrf_workspace_new(&own, 1, NULL) == DCRF_OK &&
                    dcrf_workspace_set_device(own, dcrf_workspace_device(device), NULL) == DCRF_OK;
     for (size_t k = 0; k < APPLICATIONS && is_done; k++) {
-        is_done = dcrf_operator_apply(visitor->op, own, DCRF_SYMMETRIC, visitor->in, out, LABELS,
-                                      STRIDE, NULL) == DCRF_OK;
+        is_done = dcrf_operator_apply(visitor->op, own, DCRF_SYMMETRIC, visitor->in, out,
+                                      VARIABLES * STRIDE, LABELS, STRIDE, NULL) == DCRF_OK;
         visitor->differing += memcmp(out, visitor->expected, VARIABLES * STRIDE * sizeof *out) != 0;
     }
     dcrf_workspace_free(&own);
@@ -501,9 +507,9 @@ static void kept_operators_meet_other_threads(void **state) {
         in[i] = (float)dcrf_rng_uniform(&rng);
     for (size_t k = 0; k < 2; k++) {
         dcrf_operator *op = new_operator(k, DCRF_NORMALIZE_SYMMETRIC, DCRF_OPERATOR_FAST, device);
-        assert_int_equal(
-            dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, expected, LABELS, STRIDE, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, expected,
+                                             VARIABLES * STRIDE, LABELS, STRIDE, NULL),
+                         DCRF_OK);
         struct outcome alone = solve(device, &problem);
         struct visitor visitor = {.op = op, .in = in, .expected = expected};
         pthread_t thread;

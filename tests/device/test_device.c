@@ -124,9 +124,12 @@ static void operators_are_the_same(void **state) {
             assert_int_equal(dcrf_operator_kind_of(ops[1]), DCRF_OPERATOR_EXACT);
             for (size_t k = 0; k < 2; k++) {
                 assert_int_equal(dcrf_operator_apply(ops[k], workspaces[k], DCRF_SYMMETRIC, in,
-                                                     out[k], 2, DCRF_LANES, NULL),
+                                                     out[k],
+                                                     dcrf_operator_variables(ops[k]) * DCRF_LANES,
+                                                     2, DCRF_LANES, NULL),
                                  DCRF_OK);
-                assert_int_equal(dcrf_operator_row_sums(ops[k], workspaces[k], vector[k], NULL),
+                assert_int_equal(dcrf_operator_row_sums(ops[k], workspaces[k], vector[k],
+                                                        dcrf_operator_variables(ops[k]), NULL),
                                  DCRF_OK);
             }
             for (size_t a = 0; a < toy.variables; a++) {
@@ -137,7 +140,8 @@ static void operators_are_the_same(void **state) {
                                 (double)out[0][a * DCRF_LANES + c], 1e-6 * scale);
             }
             for (size_t k = 0; k < 2; k++)
-                assert_int_equal(dcrf_operator_diagonal(ops[k], workspaces[k], vector[k], NULL),
+                assert_int_equal(dcrf_operator_diagonal(ops[k], workspaces[k], vector[k],
+                                                        dcrf_operator_variables(ops[k]), NULL),
                                  DCRF_OK);
             for (size_t a = 0; a < toy.variables; a++)
                 assert_near((double)vector[1][a], (double)vector[0][a], 1e-6);

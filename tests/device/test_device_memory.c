@@ -106,8 +106,10 @@ static void apply_here(const float *features, const float *in, float *out, float
     dcrf_operator *op;
     dcrf_error error;
     must(dcrf_operator_new(&op, &grid, &kernel, DCRF_OPERATOR_LATTICE, cpu, &error), &error);
-    must(dcrf_operator_apply(op, cpu, DCRF_SYMMETRIC, in, out, CHANNELS, STRIDE, &error), &error);
-    must(dcrf_operator_diagonal(op, cpu, diagonal, &error), &error);
+    must(dcrf_operator_apply(op, cpu, DCRF_SYMMETRIC, in, out, dcrf_operator_variables(op) * STRIDE,
+                             CHANNELS, STRIDE, &error),
+         &error);
+    must(dcrf_operator_diagonal(op, cpu, diagonal, dcrf_operator_variables(op), &error), &error);
     dcrf_operator_free(&op);
 }
 
@@ -140,12 +142,15 @@ static void lattices_of_pictures_are_the_same(void **state) {
                                          FEATURES, PICTURES, 1, is_waiting, device, &error),
              &error);
         must(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in_on_device.data, out_on_device.data,
-                                 CHANNELS, STRIDE, &error),
+                                 dcrf_operator_variables(op) * STRIDE, CHANNELS, STRIDE, &error),
              &error);
-        must(dcrf_operator_diagonal(op, device, diagonal_on_device.data, &error), &error);
+        must(dcrf_operator_diagonal(op, device, diagonal_on_device.data,
+                                    dcrf_operator_variables(op), &error),
+             &error);
         assert_fails(DCRF_ERROR_ARGUMENT, "both", error,
                      dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, out_on_device.data,
-                                         CHANNELS, STRIDE, &error));
+                                         dcrf_operator_variables(op) * STRIDE, CHANNELS, STRIDE,
+                                         &error));
         fetch(device, &out_on_device, found, sizeof found);
         fetch(device, &diagonal_on_device, found_diagonal, sizeof found_diagonal);
         dcrf_operator_free(&op);

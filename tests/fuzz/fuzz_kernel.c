@@ -69,7 +69,9 @@ static void check_operator(const dcrf_grid *grid, const dcrf_kernel *kernel,
         expect(!op && error.status == status && error.message[0], "an error without its message");
         return;
     }
-    expect(dcrf_operator_row_sums(op, workspace, sums, &error) == DCRF_OK, "no row sums");
+    expect(dcrf_operator_row_sums(op, workspace, sums, dcrf_operator_variables(op), &error) ==
+               DCRF_OK,
+           "no row sums");
     for (size_t i = 0; i < dcrf_operator_variables(op); i++)
         expect(isfinite(sums[i]) && sums[i] >= 0, "row sums that are not finite");
     dcrf_operator_free(&op);

@@ -146,7 +146,9 @@ float *new_applied(const dcrf_operator *op, dcrf_workspace *workspace, dcrf_dire
     float *out = malloc(n * stride * sizeof *out);
     for (size_t i = 0; i < n * stride; i++)
         out[i] = NAN; /* unwritten entries stay NaN */
-    assert_int_equal(dcrf_operator_apply(op, workspace, direction, in, out, channels, stride, NULL),
+    assert_int_equal(dcrf_operator_apply(op, workspace, direction, in, out,
+                                         dcrf_operator_variables(op) * stride, channels, stride,
+                                         NULL),
                      DCRF_OK);
     return out;
 }

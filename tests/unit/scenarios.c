@@ -64,11 +64,16 @@ static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind ki
         in[i] = (float)(i % 7) / 7;
     TRY(dcrf_workspace_new(&workspace, 1, error));
     TRY(dcrf_operator_new(&op, &grid, kernel, kind, workspace, error));
-    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES, error));
-    TRY(dcrf_operator_ordered(op, workspace, &interpolated, in, out, CHANNELS, DCRF_LANES, error));
-    TRY(dcrf_operator_ordered(op, workspace, &sign, in, out, CHANNELS, DCRF_LANES, error));
-    TRY(dcrf_operator_diagonal(op, workspace, out, error));
-    return dcrf_operator_row_sums(op, workspace, out, error);
+    TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out,
+                            dcrf_operator_variables(op) * DCRF_LANES, CHANNELS, DCRF_LANES, error));
+    TRY(dcrf_operator_ordered(op, workspace, &interpolated, in, out,
+                              dcrf_operator_variables(op) * DCRF_LANES, CHANNELS, DCRF_LANES,
+                              error));
+    TRY(dcrf_operator_ordered(op, workspace, &sign, in, out,
+                              dcrf_operator_variables(op) * DCRF_LANES, CHANNELS, DCRF_LANES,
+                              error));
+    TRY(dcrf_operator_diagonal(op, workspace, out, dcrf_operator_variables(op), error));
+    return dcrf_operator_row_sums(op, workspace, out, dcrf_operator_variables(op), error);
 }
 
 static dcrf_status use_exact(dcrf_error *error) {

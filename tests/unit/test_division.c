@@ -438,9 +438,9 @@ static void diagonals_and_energies_are_divided(void **state) {
         check_loops(&loops[0], 0, 1, 1);
         const size_t made = atomic_load(&loops[0].count);
         dcrf_pool_observe(pool, count_chunks, &loops[1]);
-        assert_int_equal(
-            dcrf_operator_diagonal(dcrf_plan_operator(plan, 0), workspace, diagonal, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_operator_diagonal(dcrf_plan_operator(plan, 0), workspace, diagonal,
+                                                VARIABLES, NULL),
+                         DCRF_OK);
         assert_memory_equal(diagonal, plan->kernels[0].diagonal, VARIABLES * sizeof *diagonal);
         assert_int_equal(count_whole(&loops[1]), 1);
         check_loops(&loops[1], made, made + 1, made + 1);

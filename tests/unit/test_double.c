@@ -57,9 +57,10 @@ static void check_kind(dcrf_operator_kind kind, dcrf_normalization normalization
             in[a * DCRF_LANES + c] = (float)dcrf_rng_uniform(&rng);
             precise_in[a * CHANNELS + c] = (double)in[a * DCRF_LANES + c];
         }
-    assert_int_equal(
-        dcrf_operator_apply(f.op, f.workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES, NULL),
-        DCRF_OK);
+    assert_int_equal(dcrf_operator_apply(f.op, f.workspace, DCRF_SYMMETRIC, in, out,
+                                         dcrf_operator_variables(f.op) * DCRF_LANES, CHANNELS,
+                                         DCRF_LANES, NULL),
+                     DCRF_OK);
     assert_int_equal(
         f.op->methods->apply_double(f.op, f.workspace, precise_in, precise, CHANNELS, NULL),
         DCRF_OK);
@@ -117,7 +118,9 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels, bo
         if (fraction > 0)
             hats[a * bins + h + 1] = fraction;
     }
-    assert_int_equal(dcrf_operator_ordered(f.op, f.workspace, levels, y, out, 1, DCRF_LANES, NULL),
+    assert_int_equal(dcrf_operator_ordered(f.op, f.workspace, levels, y, out,
+                                           dcrf_operator_variables(f.op) * DCRF_LANES, 1,
+                                           DCRF_LANES, NULL),
                      DCRF_OK);
     assert_int_equal(f.op->methods->apply_double(f.op, f.workspace, hats, seen, bins, NULL),
                      DCRF_OK);
@@ -193,9 +196,10 @@ static void test_values_that_vanish(void **state) {
         kernel.normalization = DCRF_NORMALIZE_NONE;
         assert_int_equal(
             dcrf_operator_new(&op, &grid, &kernel, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
-        assert_int_equal(
-            dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, 1, DCRF_LANES, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out,
+                                             dcrf_operator_variables(op) * DCRF_LANES, 1,
+                                             DCRF_LANES, NULL),
+                         DCRF_OK);
         assert_int_equal(op->methods->apply_double(op, workspace, unit, precise, 1, NULL), DCRF_OK);
         assert_int_equal(op->methods->left_out(op, workspace, false, left_out, NULL), DCRF_OK);
         const long double error = 1e-4L * value + 0x1p-126L + (long double)left_out[1];

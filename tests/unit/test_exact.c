@@ -305,8 +305,8 @@ static void check_disagreement(const struct problem *p) {
 static void check_sums(const struct problem *p) {
     const size_t n = p->variables;
     float *diagonal = malloc(n * sizeof *diagonal), *row_sums = malloc(n * sizeof *row_sums);
-    assert_int_equal(dcrf_operator_diagonal(p->op, p->workspace, diagonal, NULL), DCRF_OK);
-    assert_int_equal(dcrf_operator_row_sums(p->op, p->workspace, row_sums, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_diagonal(p->op, p->workspace, diagonal, n, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_row_sums(p->op, p->workspace, row_sums, n, NULL), DCRF_OK);
     for (size_t a = 0; a < n; a++) {
         assert_within(fabs((double)((real)diagonal[a] / p->matrix[a * n + a] - 1)), 1e-7,
                       "%s: diagonal %zu", p->name, a);

@@ -120,8 +120,8 @@ static void check_ordered(const dcrf_grid *grid, const dcrf_levels *levels, size
     float *y = new_values(grid, stride, steps), *out = malloc(n * stride * sizeof *out);
     dcrf_workspace *workspace = new_workspace(2);
     dcrf_operator *op = new_spatial(grid, true, workspace);
-    assert_int_equal(dcrf_operator_ordered(op, workspace, levels, y, out, 2, stride, NULL),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_operator_ordered(op, workspace, levels, y, out, n * stride, 2, stride, NULL), DCRF_OK);
     for (size_t i = 0; i < SAMPLES; i++) {
         const size_t a = sampled(n, i);
         double sum = 0, most = 0;

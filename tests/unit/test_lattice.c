@@ -82,7 +82,7 @@ static void check_matrix(const dcrf_operator *op, dcrf_workspace *workspace, con
     double *forward = dense_of_operator(op, workspace, DCRF_FORWARD);
     double *adjoint = dense_of_operator(op, workspace, DCRF_ADJOINT);
     float *diagonal = malloc(n * sizeof *diagonal);
-    assert_int_equal(dcrf_operator_diagonal(op, workspace, diagonal, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_diagonal(op, workspace, diagonal, n, NULL), DCRF_OK);
     double largest = 0;
     for (size_t i = 0; i < n * n; i++)
         largest = fmax(largest, symmetric[i]);

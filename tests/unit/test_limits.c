@@ -69,7 +69,7 @@ static dcrf_status try_row_sums(struct scene *scene, uint16_t *labels, dcrf_erro
     float *sums = malloc(scene->variables * sizeof *sums);
     for (size_t m = 0; m < KERNELS && status == DCRF_OK; m++)
         status = dcrf_operator_row_sums(dcrf_plan_operator(scene->plan, m), scene->workspace, sums,
-                                        error);
+                                        scene->variables, error);
     free(sums);
     return status;
 }

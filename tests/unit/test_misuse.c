@@ -117,9 +117,9 @@ static void null_for_an_operator(void **state) {
         dcrf_operator_new(&op, &s.grid, NULL, DCRF_OPERATOR_EXACT, s.workspace, &error));
     assert_null_is_refused(
         dcrf_operator_new(&op, &s.grid, &s.kernel, DCRF_OPERATOR_EXACT, NULL, &error));
-    assert_null_is_refused(dcrf_operator_row_sums(NULL, s.workspace, block, &error));
-    assert_null_is_refused(dcrf_operator_row_sums(planned, s.workspace, NULL, &error));
-    assert_null_is_refused(dcrf_operator_diagonal(planned, NULL, block, &error));
+    assert_null_is_refused(dcrf_operator_row_sums(NULL, s.workspace, block, PIXELS, &error));
+    assert_null_is_refused(dcrf_operator_row_sums(planned, s.workspace, NULL, PIXELS, &error));
+    assert_null_is_refused(dcrf_operator_diagonal(planned, NULL, block, PIXELS, &error));
     assert_int_equal(dcrf_operator_variables(NULL), 0);
     assert_int_equal(dcrf_operator_bytes(NULL), 0);
     assert_null_is_refused(dcrf_plan_new(NULL, s.model, DCRF_OPERATOR_EXACT, s.workspace, &error));
@@ -205,6 +205,24 @@ static void arrays_too_small(void **state) {
     assert_int_equal(dcrf_solver_marginals(s.solver, marginals, few_floats + 1, LABELS, &error),
                      DCRF_OK);
     dcrf_proof_free(&proof);
+    const dcrf_operator *planned = dcrf_plan_operator(s.plan, 0);
+    const dcrf_levels sign = {.count = 2, .levels = &(float){0.5f}};
+    const float block[PIXELS * 8] = {0};
+    float sums[PIXELS * 8] = {9};
+    assert_fails(DCRF_ERROR_SIZE, "the row sums", error,
+                 dcrf_operator_row_sums(planned, s.workspace, sums, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the diagonal", error,
+                 dcrf_operator_diagonal(planned, s.workspace, sums, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the output", error,
+                 dcrf_operator_apply(planned, s.workspace, DCRF_SYMMETRIC, block, sums,
+                                     PIXELS * 8 - 1, 1, 8, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the output", error,
+                 dcrf_operator_ordered(planned, s.workspace, &sign, block, sums,
+                                       (PIXELS - 1) * 8 + 1, 2, 8, &error));
+    assert_true(sums[0] == 9);
+    assert_int_equal(dcrf_operator_ordered(planned, s.workspace, &sign, block, sums,
+                                           (PIXELS - 1) * 8 + 2, 2, 8, &error),
+                     DCRF_OK);
     destroy(&s);
 }
 
@@ -362,10 +380,10 @@ static void call_on_models(struct busy *busy) {
     TRY_CALL(dcrf_model_measure_strength(s->model, workspace, &strength, &error));
     TRY_CALL(
         dcrf_operator_new(&made, &s->grid, &s->kernel, DCRF_OPERATOR_EXACT, workspace, &error));
-    TRY_CALL(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, 2, 8, &error));
-    TRY_CALL(dcrf_operator_row_sums(op, workspace, out, &error));
-    TRY_CALL(dcrf_operator_diagonal(op, workspace, out, &error));
-    TRY_CALL(dcrf_operator_ordered(op, workspace, &levels, in, out, 2, 8, &error));
+    TRY_CALL(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, PIXELS * 8, 2, 8, &error));
+    TRY_CALL(dcrf_operator_row_sums(op, workspace, out, PIXELS, &error));
+    TRY_CALL(dcrf_operator_diagonal(op, workspace, out, PIXELS, &error));
+    TRY_CALL(dcrf_operator_ordered(op, workspace, &levels, in, out, PIXELS * 8, 2, 8, &error));
     TRY_CALL(dcrf_plan_new(&plan, s->model, DCRF_OPERATOR_EXACT, workspace, &error));
     TRY_CALL(dcrf_plan_reach(s->plan, 0, workspace, &sum, &error));
     TRY_CALL(dcrf_best_constant(s->plan, workspace, &label, &energy, &error));

@@ -35,7 +35,7 @@ static void check_exact(const dcrf_grid *grid, const dcrf_kernel *kernel, const 
                           "%s, symmetric %d, direction %d", name, symmetric, (int)direction);
             free(out);
         }
-        assert_int_equal(dcrf_operator_diagonal(op, workspace, diagonal, NULL), DCRF_OK);
+        assert_int_equal(dcrf_operator_diagonal(op, workspace, diagonal, n, NULL), DCRF_OK);
         for (size_t a = 0; a < n; a++)
             assert_within(fabs((double)diagonal[a] / matrix[a * n + a] - 1), EXACT_TOLERANCE,
                           "%s, diagonal of variable %zu", name, a);
@@ -209,7 +209,7 @@ static void row_sums_are_those_of_the_matrix(void **state) {
         dcrf_operator *op = new_of_kind(k, &grid, workspace);
         double *matrix = dense_of_operator(op, workspace, DCRF_SYMMETRIC);
         float *sums = malloc(n * sizeof *sums);
-        assert_int_equal(dcrf_operator_row_sums(op, workspace, sums, NULL), DCRF_OK);
+        assert_int_equal(dcrf_operator_row_sums(op, workspace, sums, n, NULL), DCRF_OK);
         for (size_t a = 0; a < n; a++) {
             double sum = 0;
             for (size_t b = 0; b < n; b++)
@@ -290,7 +290,8 @@ static void bad_requests_are_refused(void **state) {
         dcrf_operator_new(&none, &grid, &bilateral, (dcrf_operator_kind)9, workspace, &error));
     dcrf_operator *op = new_operator(&grid, &bilateral, DCRF_OPERATOR_LATTICE, workspace);
 #define apply(direction, channels, stride)                                                         \
-    dcrf_operator_apply(op, workspace, direction, in, out, channels, stride, &error)
+    dcrf_operator_apply(op, workspace, direction, in, out, sizeof out / sizeof *out, channels,     \
+                        stride, &error)
     assert_fails(DCRF_ERROR_SIZE, "at least one channel", error, apply(DCRF_SYMMETRIC, 0, 8));
     assert_fails(DCRF_ERROR_SIZE, "9 channels needs a stride of at least 16", error,
                  apply(DCRF_SYMMETRIC, 9, 8));

@@ -127,8 +127,9 @@ static void check_ordered(const dcrf_operator *op, const double *matrix, dcrf_wo
     memcpy(y_before, y, n * stride * sizeof *y);
     for (size_t i = 0; i < n * stride; i++)
         out[i] = NAN;
-    assert_int_equal(dcrf_operator_ordered(op, workspace, levels, y, out, channels, stride, NULL),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_operator_ordered(op, workspace, levels, y, out, n * stride, channels, stride, NULL),
+        DCRF_OK);
     assert_memory_equal(y, y_before, n * stride * sizeof *y);
     double largest_entry = 0;
     for (size_t i = 0; levels->table && i < levels->count * levels->count; i++)
@@ -219,7 +220,8 @@ static void equal_values_cancel(void **state) {
                 for (size_t i = 0; i < n * 8; i++)
                     y[i] = 0.43f;
                 assert_int_equal(
-                    dcrf_operator_ordered(op, workspace, &set.levels, y, out, 3, 8, NULL), DCRF_OK);
+                    dcrf_operator_ordered(op, workspace, &set.levels, y, out, n * 8, 3, 8, NULL),
+                    DCRF_OK);
                 for (size_t a = 0; a < n; a++)
                     for (size_t c = 0; c < 3; c++)
                         assert_within(fabs((double)out[a * 8 + c]), TOLERANCE, "kind %zu", k);
@@ -247,9 +249,9 @@ static void tables_make_it_continuous(void **state) {
             float *y = random_block(n, 8, 0, 1, 5), out[2][72 * 8];
             for (int side = 0; side < 2; side++) {
                 y[20 * 8] = set.levels.levels[h] + (side ? step : -step);
-                assert_int_equal(
-                    dcrf_operator_ordered(op, workspace, &set.levels, y, out[side], 1, 8, NULL),
-                    DCRF_OK);
+                assert_int_equal(dcrf_operator_ordered(op, workspace, &set.levels, y, out[side],
+                                                       n * 8, 1, 8, NULL),
+                                 DCRF_OK);
             }
             /* F changes by at most 4 for a change of one; rows of K sum to about one. */
             for (size_t a = 0; a < n; a++)
@@ -257,9 +259,9 @@ static void tables_make_it_continuous(void **state) {
                               4 * 2 * (double)step * 2 + TOLERANCE, "kind %zu, node %zu", k, h);
             for (int side = 0; side < 2 && h < 8; side++) {
                 y[20 * 8] = signs.levels.levels[h] + (side ? step : -step);
-                assert_int_equal(
-                    dcrf_operator_ordered(op, workspace, &signs.levels, y, out[side], 1, 8, NULL),
-                    DCRF_OK);
+                assert_int_equal(dcrf_operator_ordered(op, workspace, &signs.levels, y, out[side],
+                                                       n * 8, 1, 8, NULL),
+                                 DCRF_OK);
             }
             for (size_t a = 0; a < n; a++)
                 jump = fmax(jump, fabs((double)(out[1][a * 8] - out[0][a * 8])));
@@ -288,7 +290,7 @@ static void bad_levels_are_refused(void **state) {
         out[i] = 5;
     dcrf_levels levels = {.count = 4, .levels = values};
 #define ordered(channels, stride)                                                                  \
-    dcrf_operator_ordered(op, workspace, &levels, y, out, channels, stride, &error)
+    dcrf_operator_ordered(op, workspace, &levels, y, out, 12 * 8, channels, stride, &error)
     assert_fails(DCRF_ERROR_SIZE, "0 channels", error, ordered(0, 8));
     assert_fails(DCRF_ERROR_SIZE, "9 channels", error, ordered(9, 8));
     levels.count = 1;

@@ -57,14 +57,19 @@ static void use_operator(const dcrf_operator *op, dcrf_workspace *workspace, str
         memset(r->part[part], 0, part_floats(r, part) * sizeof(float));
     dcrf_status status = DCRF_OK;
     for (dcrf_direction direction = DCRF_SYMMETRIC; direction <= DCRF_ADJOINT; direction++)
-        status |= dcrf_operator_apply(op, workspace, direction, in,
-                                      r->part[SYMMETRIC + (int)direction], CHANNELS, STRIDE, NULL);
-    status |= dcrf_operator_ordered(op, workspace, &sign, in, r->part[SIGN], ORDERED_CHANNELS,
-                                    STRIDE, NULL);
-    status |= dcrf_operator_ordered(op, workspace, &interpolated, in, r->part[TABLE],
-                                    ORDERED_CHANNELS, STRIDE, NULL);
-    status |= dcrf_operator_diagonal(op, workspace, r->part[DIAGONAL], NULL);
-    status |= dcrf_operator_row_sums(op, workspace, r->part[ROW_SUMS], NULL);
+        status |=
+            dcrf_operator_apply(op, workspace, direction, in, r->part[SYMMETRIC + (int)direction],
+                                dcrf_operator_variables(op) * STRIDE, CHANNELS, STRIDE, NULL);
+    status |=
+        dcrf_operator_ordered(op, workspace, &sign, in, r->part[SIGN],
+                              dcrf_operator_variables(op) * STRIDE, ORDERED_CHANNELS, STRIDE, NULL);
+    status |=
+        dcrf_operator_ordered(op, workspace, &interpolated, in, r->part[TABLE],
+                              dcrf_operator_variables(op) * STRIDE, ORDERED_CHANNELS, STRIDE, NULL);
+    status |=
+        dcrf_operator_diagonal(op, workspace, r->part[DIAGONAL], dcrf_operator_variables(op), NULL);
+    status |=
+        dcrf_operator_row_sums(op, workspace, r->part[ROW_SUMS], dcrf_operator_variables(op), NULL);
     assert_int_equal(status, DCRF_OK);
     free(in);
 }
@@ -224,8 +229,9 @@ static void the_callers_mode_does_not_matter_and_is_restored(void **state) {
             float *in = random_block(n, STRIDE, 0, 1, 1);
             _mm_setcsr((before & ~0x6000u) | round_up);
             const unsigned set = _mm_getcsr();
-            const dcrf_status status = dcrf_operator_apply(
-                op, workspace, DCRF_SYMMETRIC, in, unusual.part[SYMMETRIC], CHANNELS, STRIDE, NULL);
+            const dcrf_status status =
+                dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, unusual.part[SYMMETRIC],
+                                    dcrf_operator_variables(op) * STRIDE, CHANNELS, STRIDE, NULL);
             const unsigned after = _mm_getcsr();
             _mm_setcsr(before);
             assert_int_equal(status, DCRF_OK);

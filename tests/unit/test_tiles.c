@@ -399,9 +399,11 @@ static void test_origin_aligns_lattices(void **state) {
         for (size_t y = row - 3; y < row + 3; y++)
             for (size_t x = middle - 3; x < middle + 3; x++)
                 in[(y * side + x) * DCRF_LANES] = 1;
-        assert_int_equal(dcrf_operator_apply(dcrf_plan_operator(plan, 1), workspace, DCRF_SYMMETRIC,
-                                             in, out[k], 1, DCRF_LANES, &error),
-                         DCRF_OK);
+        assert_int_equal(
+            dcrf_operator_apply(dcrf_plan_operator(plan, 1), workspace, DCRF_SYMMETRIC, in, out[k],
+                                dcrf_operator_variables(dcrf_plan_operator(plan, 1)) * DCRF_LANES,
+                                1, DCRF_LANES, &error),
+            DCRF_OK);
         dcrf_plan_free(&plan);
         dcrf_model_free(&model);
         free(in);

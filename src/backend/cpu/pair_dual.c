@@ -391,7 +391,7 @@ static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_ope
     return op->methods->line
                ? op->methods->line(op, workspace, &line, error)
                : dcrf_operator_ordered(op, workspace, levels, filter->packed, filter->filtered,
-                                       filter->alive_count, stride, error);
+                                       op->variables * stride, filter->alive_count, stride, error);
 }
 
 /* The kernels of one group, whose columns are packed. */

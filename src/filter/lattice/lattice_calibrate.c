@@ -88,7 +88,7 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
     DCRF_SCOPED float *row_sums = dcrf_allocate(n, sizeof *row_sums);
     if (!row_sums)
         return dcrf_fail_memory(error, "the calibration of a lattice");
-    TRY(dcrf_operator_row_sums(base, workspace, row_sums, error));
+    TRY(dcrf_operator_row_sums(base, workspace, row_sums, n, error));
     TRY(dcrf_lattice_find_scale(features, row_sums, workspace, &scale, error));
     const float factor = (float)sqrt(scale);
     for (size_t e = 0; e < n * lattice->corners; e++)
