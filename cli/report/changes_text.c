@@ -13,10 +13,6 @@
 /* The strength in force is a sum of weights, each of which was rounded. */
 #define SAME_STRENGTH 1e-6
 
-static const dcrf_warning warnings[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
-                                        DCRF_WARNING_TOO_STRONG};
-#define WARNINGS (sizeof warnings / sizeof warnings[0])
-
 static double share(const solution *found, size_t pixels) {
     return found->pixels > 0 ? (double)pixels / (double)found->pixels : 0;
 }
@@ -85,10 +81,10 @@ void print_changes(FILE *stream, const built_model *built, const solution *found
 }
 
 void print_warnings(FILE *stream, const solution *found) {
-    for (size_t w = 0; w < WARNINGS; w++)
-        if ((found->changes.warnings & (unsigned)warnings[w]) &&
-            warnings[w] != DCRF_WARNING_CONSTANT)
-            fprintf(stream, "warning: %s.\n", dcrf_warning_text(warnings[w]));
+    const unsigned warnings = found->changes.warnings;
+    for (unsigned warning = 1; warning <= warnings; warning *= 2)
+        if ((warnings & warning) && warning != DCRF_WARNING_CONSTANT)
+            fprintf(stream, "warning: %s.\n", dcrf_warning_text((dcrf_warning)warning));
 }
 
 /* ---- for programs --------------------------------------------------------------------------- */
@@ -115,9 +111,10 @@ static json_t *losses_to_json(const built_model *built, const solution *found,
 
 static json_t *warnings_to_json(const solution *found) {
     json_t *list = json_array();
-    for (size_t w = 0; w < WARNINGS; w++)
-        if (found->changes.warnings & (unsigned)warnings[w])
-            list = json_append(list, json_string(dcrf_warning_text(warnings[w])));
+    const unsigned warnings = found->changes.warnings;
+    for (unsigned warning = 1; warning <= warnings; warning *= 2)
+        if (warnings & warning)
+            list = json_append(list, json_string(dcrf_warning_text((dcrf_warning)warning)));
     return list;
 }
 

@@ -23,6 +23,10 @@ typedef enum dcrf_warning {
     DCRF_WARNING_TOO_STRONG = 4
 } dcrf_warning;
 
+/* "constant", "label gone", "too strong". */
+DCRF_API const char *dcrf_warning_name(dcrf_warning warning);
+DCRF_API int dcrf_warning_from_name(const char *name, dcrf_warning *warning);
+
 #define DCRF_WARNING_SHARE 0.05
 #define DCRF_WARNING_STRENGTH_FACTOR 4
 

@@ -190,10 +190,10 @@ typedef enum dcrf_candidate_kind {
                                 * no better labelling is known */
     DCRF_CANDIDATE_MEAN_FIELD, /* QP and LP, if no start was given or the gap stays open */
     DCRF_CANDIDATE_ANNEALING,  /* LP, likewise: mean field with a high initial temperature */
-    DCRF_CANDIDATE_FAST,       /* LP with exact operators, replacing both: the same problem solved
+    DCRF_CANDIDATE_FAST        /* LP with exact operators, replacing both: the same problem solved
                                 * with the fast ones */
-    DCRF_CANDIDATE_KINDS
 } dcrf_candidate_kind;
+#define DCRF_CANDIDATE_KINDS (DCRF_CANDIDATE_FAST + 1)
 /* "unary", "constant", "flow", "mean field", "annealing", "fast". */
 DCRF_API const char *dcrf_candidate_kind_name(dcrf_candidate_kind kind);
 DCRF_API int dcrf_candidate_kind_from_name(const char *name, dcrf_candidate_kind *kind);

@@ -48,8 +48,7 @@ typedef struct dcrf_error {
 
 /* Every enum dcrf_x has a function dcrf_x_name, which returns a name such as "size" or "gap" for a
  * status, or NULL for an unknown value. Its inverse dcrf_x_from_name sets the value and returns 1,
- * or returns 0 for an unknown name. (Not dcrf_warning, whose values are combined: it has
- * dcrf_warning_text.)
+ * or returns 0 for an unknown name.
  *
  * Every settings struct dcrf_x has a function dcrf_x_defaults, which sets all fields. Settings and
  * results have `reserved` bytes for later versions; they must be zero in settings. (Grids, views,

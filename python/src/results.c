@@ -24,13 +24,11 @@ static PyObject *trace_list(const dcrf_solver *solver) {
 }
 
 static PyObject *warning_list(unsigned warnings) {
-    static const dcrf_warning all[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
-                                       DCRF_WARNING_TOO_STRONG};
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < sizeof all / sizeof all[0]; i++) {
-        if (!(warnings & (unsigned)all[i]))
+    for (unsigned warning = 1; list && warning <= warnings; warning *= 2) {
+        if (!(warnings & warning))
             continue;
-        PyObject *text = PyUnicode_FromString(dcrf_warning_text(all[i]));
+        PyObject *text = PyUnicode_FromString(dcrf_warning_text((dcrf_warning)warning));
         if (!text || PyList_Append(list, text) < 0)
             Py_CLEAR(list);
         Py_XDECREF(text);

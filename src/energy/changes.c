@@ -7,20 +7,49 @@
 #include <dcrf/changes.h>
 #include <string.h>
 
-const char *dcrf_warning_text(dcrf_warning warning) {
-    switch (warning) {
-    case DCRF_WARNING_CONSTANT:
-        return "one label wins everywhere: the kernels and cliques drown the unaries; try a "
-               "smaller "
-               "strength";
-    case DCRF_WARNING_LABEL_GONE:
-        return "a label is gone to which the unaries gave 5 % of the image or more; try a smaller "
-               "strength";
-    case DCRF_WARNING_TOO_STRONG:
-        return "the kernels are more than 4 times as strong as suits these unaries";
-    }
+/* ---- warnings ------------------------------------------------------------------------------- */
+
+static const struct warning {
+    dcrf_warning value;
+    const char *name, *text;
+} warnings[] = {
+    {DCRF_WARNING_CONSTANT, "constant",
+     "one label wins everywhere: the kernels and cliques drown the unaries; try a smaller "
+     "strength"},
+    {DCRF_WARNING_LABEL_GONE, "label gone",
+     "a label is gone to which the unaries gave 5 % of the image or more; try a smaller strength"},
+    {DCRF_WARNING_TOO_STRONG, "too strong",
+     "the kernels are more than 4 times as strong as suits these unaries"},
+};
+#define WARNINGS (sizeof warnings / sizeof warnings[0])
+
+static const struct warning *find_warning(dcrf_warning value) {
+    for (size_t k = 0; k < WARNINGS; k++)
+        if (warnings[k].value == value)
+            return &warnings[k];
     return NULL;
 }
+
+const char *dcrf_warning_name(dcrf_warning warning) {
+    const struct warning *found = find_warning(warning);
+    return found ? found->name : NULL;
+}
+
+const char *dcrf_warning_text(dcrf_warning warning) {
+    const struct warning *found = find_warning(warning);
+    return found ? found->text : NULL;
+}
+
+int dcrf_warning_from_name(const char *name, dcrf_warning *warning) {
+    for (size_t k = 0; name && warning && k < WARNINGS; k++)
+        if (strcmp(warnings[k].name, name) == 0) {
+            *warning = warnings[k].value;
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
 
 static int is_normalized(const dcrf_model *model) {
     for (size_t m = 0; m < model->kernel_count; m++)

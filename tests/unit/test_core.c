@@ -81,6 +81,15 @@ static void names_of_enums_go_both_ways(void **state) {
     NAMES_GO_BOTH_WAYS(dcrf_superpixel_method, DCRF_SUPERPIXEL_SLIC + 1)
     NAMES_GO_BOTH_WAYS(dcrf_type, DCRF_BF16 + 1)
     NAMES_GO_BOTH_WAYS(dcrf_unary_kind, DCRF_UNARY_LOGITS + 1)
+    for (unsigned bit = 1; bit < 8; bit *= 2) { /* values of dcrf_warning are combined */
+        dcrf_warning back = (dcrf_warning)0;
+        assert_int_equal(dcrf_warning_from_name(dcrf_warning_name((dcrf_warning)bit), &back), 1);
+        assert_int_equal(back, bit);
+        assert_non_null(dcrf_warning_text(back));
+    }
+    assert_null(dcrf_warning_name((dcrf_warning)3));
+    assert_null(dcrf_warning_text((dcrf_warning)8));
+    assert_int_equal(dcrf_warning_from_name("constant", NULL), 0);
     /* The table is in the order of the values. */
     assert_string_equal(dcrf_method_name(DCRF_METHOD_QP), "qp");
     assert_string_equal(dcrf_type_name(DCRF_I16), "i16");
