@@ -11,7 +11,7 @@
  * which covers height x width x channels, channels x height x width, padded rows and flipped axes.
  *
  * A block is an array with one row of floats per variable: row a starts at a * stride, and its
- * first `channels` floats are used. The stride is a multiple of DCRF_NARROW_LANES and at least
+ * first `channels` floats are used. The stride is a multiple of dcrf_padded(1) and at least
  * dcrf_padded(channels). The padding of inputs must be finite; that of outputs is unspecified.
  *
  * SPDX-License-Identifier: MIT */
@@ -86,11 +86,7 @@ DCRF_API dcrf_output dcrf_output_planar(void *data, dcrf_type type, const dcrf_g
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-#define DCRF_NARROW_LANES 4
-#define DCRF_LANES 8
-
-/* DCRF_NARROW_LANES if that is enough for `channels`; otherwise `channels` rounded up to a multiple
- * of DCRF_LANES. */
+/* The shortest row for this many channels: what the inner loops read at a time. */
 DCRF_API size_t dcrf_padded(size_t channels);
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 #define DCRF_CORE_WORKSPACE_H
 
 #include "core/interrupt.h"
+#include "core/lanes.h"
 #include "core/threads.h"
 
 #include <dcrf/workspace.h>

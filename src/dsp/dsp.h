@@ -8,10 +8,10 @@
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
+#include "core/lanes.h"
 #include "dsp/pairs.h"
 
 #include <dcrf/cpu.h>
-#include <dcrf/grid.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

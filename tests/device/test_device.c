@@ -4,6 +4,8 @@
 #include "elsewhere.h"
 #include "places.h"
 
+#include "core/lanes.h"
+
 #include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>

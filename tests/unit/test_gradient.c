@@ -3,6 +3,7 @@
 #include "dense.h"
 #include "unit.h"
 
+#include "core/lanes.h"
 #include "core/rng.h"
 
 #include <dcrf/dcrf.h>

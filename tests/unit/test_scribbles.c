@@ -2,6 +2,8 @@
  * mask. */
 #include "unit.h"
 
+#include "core/lanes.h"
+
 #include <dcrf/dcrf.h>
 #include <math.h>
 #include <stdlib.h>
