@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool write_problem(cli_problem *problem, int exit_status, const char *subject,
+static void write_problem(cli_problem *problem, int exit_status, const char *subject,
                           const char *format, va_list arguments) {
     /* A very long file name must not crowd out the message: only its end is shown. */
     const size_t longest_subject = PROBLEM_BYTES / 2, length = strlen(subject);
@@ -20,32 +20,20 @@ static bool write_problem(cli_problem *problem, int exit_status, const char *sub
     /* A file name may contain line breaks or escape codes; the message stays one harmless line. */
     printable(text, problem->text, sizeof problem->text);
     problem->exit_status = exit_status;
-    return false;
 }
 
-bool bad_input(cli_problem *problem, const char *subject, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    write_problem(problem, EXIT_STATUS_BAD_INPUT, subject, format, arguments);
-    va_end(arguments);
-    return false;
-}
+#define PROBLEM(name, exit_status)                                                                 \
+    bool name(cli_problem *problem, const char *subject, const char *format, ...) {                \
+        va_list arguments;                                                                         \
+        va_start(arguments, format);                                                               \
+        write_problem(problem, exit_status, subject, format, arguments);                           \
+        va_end(arguments);                                                                         \
+        return false;                                                                              \
+    }
 
-bool failure(cli_problem *problem, const char *subject, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    write_problem(problem, EXIT_STATUS_FAILURE, subject, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-bool partial(cli_problem *problem, const char *subject, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    write_problem(problem, EXIT_STATUS_PARTIAL, subject, format, arguments);
-    va_end(arguments);
-    return false;
-}
+PROBLEM(bad_input, EXIT_STATUS_BAD_INPUT)
+PROBLEM(failure, EXIT_STATUS_FAILURE)
+PROBLEM(partial, EXIT_STATUS_PARTIAL)
 
 bool out_of_memory(cli_problem *problem, const char *subject) {
     return failure(problem, subject, "out of memory");

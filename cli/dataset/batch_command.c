@@ -223,15 +223,7 @@ static const cli_option operands[] = {
 
 static const option_group groups[] = {
     {"Batch", batch_option_table, offsetof(batch_settings, batch)},
-    {"Work", workers_option_table, offsetof(batch_settings, workers)},
-    {"Solver", solver_option_table, offsetof(batch_settings, solver)},
-    {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
-    {"Labels", label_option_table, offsetof(batch_settings, model)},
-    {"Strength", strength_option_table, offsetof(batch_settings, model.strength)},
-    {"Cliques", clique_option_table, offsetof(batch_settings, model)},
-    {"Device", device_option_table, offsetof(batch_settings, model.kernels)},
-    {"Settings from elsewhere", source_option_table, offsetof(batch_settings, sources)},
-    {"Feedback", feedback_option_table, offsetof(batch_settings, feedback)},
+    DATASET_OPTION_GROUPS(batch_settings),
     {0},
 };
 

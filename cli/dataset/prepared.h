@@ -24,6 +24,20 @@ typedef struct solve_choice {
     size_t band_px;        /* of the scores */
 } solve_choice;
 
+/* The groups of options about it, for a settings struct of type `settings` whose members have the
+ * groups' names. */
+#define DATASET_OPTION_GROUPS(settings)                                                            \
+    {"Work", workers_option_table, offsetof(settings, workers)},                                   \
+        {"Solver", solver_option_table, offsetof(settings, solver)},                               \
+        {"Kernels", kernel_option_table, offsetof(settings, model.kernels)},                       \
+        {"Labels", label_option_table, offsetof(settings, model)},                                 \
+        {"Strength", strength_option_table, offsetof(settings, model.strength)},                   \
+        {"Cliques", clique_option_table, offsetof(settings, model)},                               \
+        {"Device", device_option_table, offsetof(settings, model.kernels)},                        \
+        {"Settings from elsewhere", source_option_table, offsetof(settings, sources)}, {           \
+        "Feedback", feedback_option_table, offsetof(settings, feedback)                            \
+    }
+
 /* The settings that a choice was made from, as in a config file: without the data set, without
  * threads, which do not affect results, and without the tables `left_out` (ends with NULL). Of
  * the device, only a GPU is mentioned, without its number. NULL if out of memory. */

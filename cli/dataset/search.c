@@ -27,7 +27,8 @@ static double on_steps(const search_axis *axis, double value) {
     return round(axis->low * pow(axis->step_factor, steps));
 }
 
-double search_value(const search_axis *axis, double coordinate) {
+/* From a coordinate between 0 and 1 to a value of the axis, and back. */
+static double value_at(const search_axis *axis, double coordinate) {
     const double u = fmin(fmax(coordinate, 0), 1);
     const double value = axis->logarithmic ? axis->low * pow(axis->high / axis->low, u)
                                            : axis->low + u * (axis->high - axis->low);
@@ -36,7 +37,7 @@ double search_value(const search_axis *axis, double coordinate) {
     return fmin(fmax(rounded, axis->low), axis->high);
 }
 
-double search_coordinate(const search_axis *axis, double value) {
+static double coordinate_of(const search_axis *axis, double value) {
     if (value == SEARCH_AUTOMATIC)
         return 0.5;
     const double u = axis->logarithmic ? log(value / axis->low) / log(axis->high / axis->low)
@@ -96,7 +97,7 @@ static double ask(unsigned count, const double *coordinates, double *gradient, v
     double values[SEARCH_AXES_MAX] = {0};
     (void)gradient;
     for (size_t i = 0; i < count; i++)
-        values[i] = search_value(&s->task->space->axes[i], coordinates[i]);
+        values[i] = value_at(&s->task->space->axes[i], coordinates[i]);
     for (size_t k = 0; k < s->asked; k++)
         if (same_point(s, values, &s->log->entries[k]))
             return objective_of(s, &s->log->entries[k]);
@@ -135,7 +136,7 @@ static bool run_phase(searching *s, search_phase phase, size_t evaluations, size
     s->phase = phase;
     s->phase_end = s->asked + evaluations;
     for (size_t i = 0; i < space->axis_count; i++)
-        point[i] = search_coordinate(&space->axes[i], best_so_far(s)->values[i]);
+        point[i] = coordinate_of(&space->axes[i], best_so_far(s)->values[i]);
     nlopt_srand((unsigned long)(s->task->seed + 1000003 * round));
     s->optimizer = nlopt_create(phase == SEARCH_GLOBAL ? NLOPT_GN_DIRECT_L_RAND : NLOPT_LN_BOBYQA,
                                 (unsigned)space->axis_count);
@@ -163,7 +164,7 @@ static bool run_sweep(searching *s, size_t budget) {
     for (size_t k = 0; k < points; k++) {
         double values[SEARCH_AXES_MAX];
         memcpy(values, s->task->start, sizeof values);
-        values[0] = search_value(&space->axes[0], (double)k / (double)(points - 1));
+        values[0] = value_at(&space->axes[0], (double)k / (double)(points - 1));
         if (!same_point(s, values, &s->log->entries[0]) && !answer(s, values))
             return false;
     }

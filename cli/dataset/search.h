@@ -73,8 +73,4 @@ typedef struct search {
  * not evaluated again. */
 bool search_run(const search *s, search_log *log, cli_problem *problem);
 
-/* From a coordinate between 0 and 1 to a value of the axis, and back. */
-double search_value(const search_axis *axis, double coordinate);
-double search_coordinate(const search_axis *axis, double value);
-
 #endif

@@ -313,15 +313,7 @@ static const cli_option operands[] = {
 
 static const option_group groups[] = {
     {"Tuning", tune_option_table, offsetof(tune_settings, tune)},
-    {"Work", workers_option_table, offsetof(tune_settings, workers)},
-    {"Solver", solver_option_table, offsetof(tune_settings, solver)},
-    {"Kernels", kernel_option_table, offsetof(tune_settings, model.kernels)},
-    {"Labels", label_option_table, offsetof(tune_settings, model)},
-    {"Strength", strength_option_table, offsetof(tune_settings, model.strength)},
-    {"Cliques", clique_option_table, offsetof(tune_settings, model)},
-    {"Device", device_option_table, offsetof(tune_settings, model.kernels)},
-    {"Settings from elsewhere", source_option_table, offsetof(tune_settings, sources)},
-    {"Feedback", feedback_option_table, offsetof(tune_settings, feedback)},
+    DATASET_OPTION_GROUPS(tune_settings),
     {0},
 };
 

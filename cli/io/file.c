@@ -85,7 +85,8 @@ static bool read_open(int descriptor, const char *path, bool may_map, file_bytes
            read_all(descriptor, &info, path, bytes, problem);
 }
 
-bool file_is_standard(const char *path) {
+/* Is this the name of standard input? */
+static bool is_standard(const char *path) {
     return strcmp(path, "-") == 0;
 }
 
@@ -105,7 +106,7 @@ static int take_standard(cli_problem *problem) {
 
 bool file_is_plain(const char *path) {
     struct stat info;
-    if (file_is_standard(path))
+    if (is_standard(path))
         return false;
     return stat(path, &info) != 0 || S_ISREG(info.st_mode);
 }
@@ -113,8 +114,8 @@ bool file_is_plain(const char *path) {
 static bool open_and_read(const char *path, bool may_map, file_bytes *bytes, cli_problem *problem) {
     *bytes = (file_bytes){NULL, 0, false};
     const int descriptor =
-        file_is_standard(path) ? take_standard(problem) : open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 && file_is_standard(path))
+        is_standard(path) ? take_standard(problem) : open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 && is_standard(path))
         return false;
     if (descriptor < 0)
         return bad_input(problem, path, "cannot open: %s", strerror(errno));

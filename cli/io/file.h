@@ -17,9 +17,6 @@ typedef struct file_bytes {
  * counts as plain: opening it gives a better message. */
 bool file_is_plain(const char *path);
 
-/* Is this the name of standard input? */
-bool file_is_standard(const char *path);
-
 /* Read a file, a pipe or standard input. Devices are refused: they may be endless. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
 

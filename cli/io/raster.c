@@ -196,6 +196,19 @@ void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES
     raster_from_memory(integers, 'i', size, 1, made);
 }
 
+/* Samples without a sign, channels together. */
+static void describe_samples(raster *made, size_t width, size_t height, size_t channels,
+                             size_t item_bytes, bool big_endian) {
+    made->size[0] = width;
+    made->size[1] = height;
+    made->channels = channels;
+    made->kind = 'u';
+    made->item_bytes = item_bytes;
+    made->big_endian = big_endian;
+    made->scale = (sample_scale){.factor = 1};
+    stride_interleaved(made);
+}
+
 /* A raw PNM with the requested channels, except for bitmaps, is read in place. */
 static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *made) {
     pnm_place place;
@@ -203,15 +216,8 @@ static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *m
         place.channels != (purpose == PICTURE_AS_COLOURS ? 3 : 1) ||
         (purpose == PICTURE_AS_COLOURS && place.sample_bytes > 1))
         return false;
-    made->size[0] = place.width;
-    made->size[1] = place.height;
-    made->channels = place.channels;
-    made->kind = 'u';
-    made->item_bytes = place.sample_bytes;
-    made->big_endian = true;
+    describe_samples(made, place.width, place.height, place.channels, place.sample_bytes, true);
     made->offset = place.offset;
-    made->scale = (sample_scale){.factor = 1};
-    stride_interleaved(made);
     return true;
 }
 
@@ -228,14 +234,10 @@ bool raster_from_picture(const char *path, picture_purpose purpose, const char *
     } else if ((done = spool_picture(bytes.data, bytes.size, purpose, path, folder_of, &stored,
                                      problem))) {
         made->descriptor = stored.descriptor;
-        made->size[0] = stored.width;
-        made->size[1] = stored.height;
-        made->channels = stored.channels;
-        made->kind = 'u';
-        made->item_bytes = stored.sample_bytes;
-        made->big_endian = false;
-        made->scale = purpose == PICTURE_AS_COLOURS ? stored.scale : (sample_scale){.factor = 1};
-        stride_interleaved(made);
+        describe_samples(made, stored.width, stored.height, stored.channels, stored.sample_bytes,
+                         false);
+        if (purpose == PICTURE_AS_COLOURS)
+            made->scale = stored.scale;
     }
     file_free(&bytes);
     return done;

@@ -30,14 +30,16 @@ double svg_place(const svg_axis *axis, double value) {
     return axis->from_px + fmin(fmax(part, -9), 9) * (axis->to_px - axis->from_px);
 }
 
-double svg_tick_step(const svg_axis *axis) {
+/* The round number (1, 2 or 5 times a power of ten) that divides the axis into a few parts, and the
+ * number of decimals that its multiples need. */
+static double tick_step(const svg_axis *axis) {
     const double rough = (axis->to - axis->from) / TICKS_WANTED;
     const double power = pow(10, floor(log10(rough)));
     const double lead = rough / power;
     return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
 }
 
-int svg_tick_decimals(double step) {
+static int tick_decimals(double step) {
     const double digits = ceil(-log10(step) - 1e-9);
     return digits > 0 ? (int)digits : 0;
 }
@@ -70,15 +72,15 @@ static void write_logarithmic_ticks(FILE *stream, const svg_axis *across, const 
 }
 
 void svg_write_ticks(FILE *stream, const svg_axis *across, const svg_axis *up, const char *unit) {
-    const double up_step = svg_tick_step(up), across_step = svg_tick_step(across);
+    const double up_step = tick_step(up), across_step = tick_step(across);
     for (double k = ceil(up->from / up_step); k * up_step <= up->to; k++)
-        write_tick_up(stream, across, svg_place(up, k * up_step), svg_tick_decimals(up_step),
+        write_tick_up(stream, across, svg_place(up, k * up_step), tick_decimals(up_step),
                       k * up_step);
     if (across->logarithmic)
         write_logarithmic_ticks(stream, across, up);
     else
         for (double k = ceil(across->from / across_step); k * across_step <= across->to; k++)
-            write_tick_across(stream, across, up, svg_tick_decimals(across_step), k * across_step);
+            write_tick_across(stream, across, up, tick_decimals(across_step), k * across_step);
     fprintf(stream, "<text x='%.0f' y='%.0f' text-anchor='middle'>%s</text>\n",
             (across->from_px + across->to_px) / 2, up->from_px + 38, unit);
 }

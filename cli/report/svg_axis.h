@@ -27,11 +27,6 @@ svg_axis svg_axis_up(double from, double to);
 
 double svg_place(const svg_axis *axis, double value);
 
-/* The round number (1, 2 or 5 times a power of ten) that divides the axis into a few parts, and
- * the number of decimals that its multiples need. */
-double svg_tick_step(const svg_axis *axis);
-int svg_tick_decimals(double step);
-
 /* The colours and styles of plots, as CSS. */
 void svg_write_style(FILE *stream);
 
