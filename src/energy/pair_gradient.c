@@ -423,15 +423,6 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, size_t t, const
     return DCRF_OK;
 }
 
-double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *g, size_t kernel) {
-    return g->kernels[kernel].weight;
-}
-
-/* n_a^-1/2. An operator that does not store it is exact, so k_aa is 1 and K_aa is 1 / n_a. */
-static double scale_of(const struct dcrf_plan_kernel *kernel, size_t a) {
-    return kernel->op->scale ? (double)kernel->op->scale[a] : sqrt((double)kernel->diagonal[a]);
-}
-
 /* The contribution of the normalization, with k = K / (s s'), to the derivative with respect to f_a
  * is
  *
@@ -454,7 +445,7 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     struct kernel_sums *sums = &g->kernels[m];
     for (size_t a = 0; a < n; a++) {
         /* The scale is 0 for a row that couples to nothing. */
-        const double scale = scale_of(&g->plan->kernels[m], a);
+        const double scale = dcrf_plan_scale(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;
         const double h = sums->h[a] * scale * scale;
         float *to = in + a * stride;
@@ -472,7 +463,7 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     TRY(dcrf_operator_apply(g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out,
                             n * stride, channels, stride, error));
     for (size_t a = 0; a < n; a++) {
-        const double scale = scale_of(&g->plan->kernels[m], a);
+        const double scale = dcrf_plan_scale(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;
         const float *from = out + a * stride;
         dcrf_features_row(features, a, row);
@@ -553,7 +544,7 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
     TRY(dcrf_pair_gradient_finish(g, error));
     *energy = 0;
     for (size_t m = 0; m < model->kernel_count; m++)
-        *energy += model->kernels[m].given_weight * dcrf_pair_gradient_weight(g, m);
+        *energy += model->kernels[m].given_weight * g->kernels[m].weight;
     for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
         y_derivative[k] *= 2; /* y appears on both sides of a symmetric form */
     return DCRF_OK;

@@ -22,9 +22,6 @@ void dcrf_pair_gradient_free(struct dcrf_pair_gradient **gradient);
 dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *gradient, size_t step, const float *e,
                                    double factor, float *q_derivative, dcrf_error *error);
 
-/* The sum of e's products with mu_m (K_m - diag) q, times the factors: dL/dw_m so far. */
-double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *gradient, size_t kernel);
-
 /* Write all derivatives that are wanted, except those of the unary energies. */
 dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *gradient, dcrf_error *error);
 

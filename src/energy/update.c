@@ -14,8 +14,9 @@ static void update_only(void *context, size_t begin, size_t end, size_t worker) 
     dcrf_dsp()->softmax(context, begin, end, NULL);
 }
 
-void dcrf_update_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t variables,
-                      double *sums) {
+/* The softmax of all rows by all threads, with its sums if they are wanted (not NULL). */
+static void softmax_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t variables,
+                         double *sums) {
     if (sums)
         dcrf_parallel_sums(pool, variables, update_rows, softmax, sums, DCRF_SOFTMAX_SUMS);
     else
@@ -40,7 +41,7 @@ static void update_all(const struct dcrf_update *update, float factor, const flo
                                    .logits = update->logits,
                                    .q = update->q,
                                    .next = update->next};
-    dcrf_update_rows(&softmax, dcrf_workspace_pool(coupling->workspace), model->variables, sums);
+    softmax_rows(&softmax, dcrf_workspace_pool(coupling->workspace), model->variables, sums);
 }
 
 void dcrf_update_start(const struct dcrf_update *update, double *sums) {

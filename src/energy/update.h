@@ -19,10 +19,6 @@ struct dcrf_update {
     float *next; /* may be q */
 };
 
-/* The softmax of all rows by all threads, with its sums if they are wanted (not NULL). */
-void dcrf_update_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t variables,
-                      double *sums);
-
 /* next = softmax(-unary). *sums: see dsp/dsp.h; NULL: not wanted. */
 void dcrf_update_start(const struct dcrf_update *update, double *sums);
 

@@ -150,13 +150,11 @@ const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel) {
 
 /* ---- reach ---------------------------------------------------------------------------------- */
 
-/* The row sums that a kernel was normalized by, those of a lattice up to a factor. Before, the
- * diagonal was 1, on a lattice about the same for all; a device keeps the scales to itself. */
+/* The row sums that a kernel was normalized by, those of a lattice up to a factor. */
 static void sums_before(const struct dcrf_plan_kernel *kernel, float *sums) {
-    const dcrf_operator *op = kernel->op;
-    for (size_t a = 0; a < op->variables; a++) {
-        const float square = op->scale ? op->scale[a] * op->scale[a] : kernel->diagonal[a];
-        sums[a] = square > 0 ? 1 / square : 0;
+    for (size_t a = 0; a < kernel->op->variables; a++) {
+        const double scale = dcrf_plan_scale(kernel, a);
+        sums[a] = scale > 0 ? (float)(1 / (scale * scale)) : 0;
     }
 }
 

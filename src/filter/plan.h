@@ -6,6 +6,8 @@
 #include "filter/operator.h"
 #include "model/model.h"
 
+#include <math.h>
+
 struct dcrf_plan_kernel {
     dcrf_operator *op;
     float *diagonal; /* of the symmetric operator, one per variable; without the kernel's weight */
@@ -18,6 +20,12 @@ struct dcrf_plan {
     size_t kernel_count;     /* number of the model's kernels then */
     struct dcrf_plan_kernel *kernels;
 };
+
+/* n_a^-1/2, the scale of a normalized kernel. An operator that does not store it is exact, so k_aa
+ * is 1 and K_aa is 1 / n_a; or it is a device's lattice, where this is an estimate. */
+static inline double dcrf_plan_scale(const struct dcrf_plan_kernel *kernel, size_t a) {
+    return kernel->op->scale ? (double)kernel->op->scale[a] : sqrt((double)kernel->diagonal[a]);
+}
 
 /* Add a reference: the plan lives until dcrf_plan_free has been called once more. */
 void dcrf_plan_hold(const dcrf_plan *plan);
