@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-struct ranks_counters {
-    uint64_t *numbers;
+struct ranks_counters { /* one of them */
+    uint64_t number;
 };
 
 bool ranks_begin(int *count, char ***arguments, cli_problem *problem) {
@@ -28,25 +28,19 @@ size_t ranks_mine(void) {
 }
 
 ranks_counters *ranks_counters_new(size_t count, cli_problem *problem) {
-    ranks_counters *counters = calloc(1, sizeof *counters);
-    if (counters)
-        counters->numbers = calloc(count, sizeof *counters->numbers);
-    if (counters && counters->numbers)
-        return counters;
-    free(counters);
-    out_of_memory(problem, "the shared counters");
-    return NULL;
+    ranks_counters *counters = calloc(count, sizeof *counters);
+    if (!counters)
+        out_of_memory(problem, "the shared counters");
+    return counters;
 }
 
 void ranks_counters_free(ranks_counters *counters) {
-    if (counters)
-        free(counters->numbers);
     free(counters);
 }
 
 uint64_t ranks_counters_add(ranks_counters *counters, size_t index, uint64_t more) {
-    const uint64_t before = counters->numbers[index];
-    counters->numbers[index] += more;
+    const uint64_t before = counters[index].number;
+    counters[index].number += more;
     return before;
 }
 
