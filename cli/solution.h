@@ -53,7 +53,7 @@ typedef struct solution {
     dcrf_plan *plan;        /* for solving the same model again */
     dcrf_energy unary_minimum;
     dcrf_energy constant; /* the best constant labelling; info.constant_label */
-    float *marginals;     /* a block as in dcrf/operator.h; NULL if they are not wanted */
+    float *marginals;     /* a block as in dcrf/grid.h; NULL if they are not wanted */
     size_t stride;
     float *confidence; /* the marginal of the chosen label, one per pixel; NULL as well */
     dcrf_moment *moments;

@@ -314,7 +314,7 @@ struct dcrf_backend_moves_methods {
                           dcrf_error *error);
     /* The trial becomes the current labelling with each label replaced by map[label]. */
     dcrf_status (*relabel)(dcrf_backend_moves *moves, const uint16_t *map, dcrf_error *error);
-    /* The gain of changing each unit alone, and its new label (round/moves.c). */
+    /* The gain of changing each unit alone, and its new label (backend/cpu/moves_gains.c). */
     dcrf_status (*find_gains)(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
     /* The trial becomes the current labelling, with every unit changed that gains and for which
      * dcrf_backend_scatter(unit + salt) & mask is 0; or with only the unit changed that gains most

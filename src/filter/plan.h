@@ -55,7 +55,7 @@ bool dcrf_plan_collect(const dcrf_plan *plan, const dcrf_workspace *workspace,
                        const size_t *kernels, size_t count, struct dcrf_together *together);
 
 /* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), including the
- * diagonals but not the label compatibilities. `in` and `out` are blocks as in dcrf/operator.h. */
+ * diagonals but not the label compatibilities. `in` and `out` are blocks as in dcrf/grid.h. */
 dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
                           size_t count, const float *in, float *out, size_t channels, size_t stride,
                           dcrf_error *error);

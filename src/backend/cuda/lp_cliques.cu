@@ -1,5 +1,5 @@
 /* The LP's dual points of cliques in the min form: for every clique and label, the projection of a
- * column of values onto a simplex (backend/cpu/clique_dual.c, backend/cpu/simplex.c). */
+ * column of values onto a simplex (backend/cpu/clique_dual.c, backend/simplex.c). */
 #include "backend/cuda/cliques.cuh"
 
 #define WHAT "the cliques of the LP"

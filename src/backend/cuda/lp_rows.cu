@@ -1,4 +1,4 @@
-/* The LP's work on rows: what lp/lp_huber.c and backend/cpu/dual.c do variable by variable. */
+/* The LP's work on rows: what lp/lp_huber.c and backend/dual.c do variable by variable. */
 #include "backend/cuda/lp.cuh"
 
 #include <cfloat>
@@ -65,7 +65,7 @@ dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-/* The threshold of the projection onto the simplex (backend/cpu/simplex.c) for the rows of a warp;
+/* The threshold of the projection onto the simplex (backend/simplex.c) for the rows of a warp;
  * a row that is done waits for the others. */
 template <int LANES, int ITEMS>
 static __device__ double find_threshold(const float (&value)[ITEMS], const bool (&has)[ITEMS],

@@ -1,5 +1,5 @@
 /* Moves the best dual point of the LP towards another one for as long as the bound rises
- * (backend/cpu/dual.c, dcrf_dual_improve), without waiting for the host.
+ * (backend/dual.c, dcrf_dual_improve), without waiting for the host.
  *
  * One pass over the rows computes the slope of the bound at COARSE points of the segment, and
  * another at FINE - 1 points between two of them, in place of the CPU's successive bisections. The

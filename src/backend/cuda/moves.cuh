@@ -22,7 +22,7 @@ struct moves_answer {
     uint32_t occurs[MOVES_MOST_LABELS];
 };
 
-/* Which single change makes a clique unanimous (round/state.h). */
+/* Which single change makes a clique unanimous (backend/cpu/moves.h). */
 struct device_clique_state {
     uint32_t holds; /* unanimous, with more than one member */
     uint32_t dissenter[2];

@@ -1,5 +1,6 @@
 /* Cliques in the moves of round/: their cost under a labelling, which single changes make a split
- * clique unanimous (round/moves.c), and what a clique gains if all its members take one label. */
+ * clique unanimous (backend/cpu/moves_gains.c), and what a clique gains if all its members take one
+ * label. */
 #include "backend/cuda/moves.cuh"
 #include "backend/cuda/sums.cuh"
 

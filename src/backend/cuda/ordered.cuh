@@ -1,7 +1,7 @@
-/* The ordered filter (dcrf/operator.h) on a device: the part common to lattice and grid. A channel
- * becomes one histogram per variable, which the operator filters; then every variable evaluates its
- * filtered histogram. The histograms of several channels are stored side by side, to share
- * launches. */
+/* The ordered filter (dcrf/experimental.h) on a device: the part common to lattice and grid. A
+ * channel becomes one histogram per variable, which the operator filters; then every variable
+ * evaluates its filtered histogram. The histograms of several channels are stored side by side, to
+ * share launches. */
 #ifndef DCRF_BACKEND_CUDA_ORDERED_CUH
 #define DCRF_BACKEND_CUDA_ORDERED_CUH
 
