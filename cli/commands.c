@@ -48,10 +48,10 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
         file_options_check(&record, problem);
     /* If one rank cannot read its arguments, all ranks must fail together. */
     done = ranks_agree(done, problem);
-    const bool here = ranks_mine() == 0 || is_for_all_ranks(command);
+    const bool takes_part = ranks_mine() == 0 || is_for_all_ranks(command);
     if (done && help)
         print_command_help(stdout, command);
-    else if (done && here)
+    else if (done && takes_part)
         done = command->run(settings, problem);
     if (!done && record.config)
         problem_of_config(&record, problem);

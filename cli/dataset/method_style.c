@@ -33,9 +33,9 @@ static size_t variant_of(const method_list *methods, size_t index) {
 static void write_colours(FILE *stream, const char *scope, const method_list *methods, bool dark) {
     for (size_t m = 0; m < methods->count; m++) {
         const method_choice *method = &methods->of[m];
-        const shade *look = method->unary ? unary_shades : solver_shades[method->solver];
-        look += variant_of(methods, m) % SHADES;
-        const char *colour = dark ? look->on_dark : look->on_light;
+        const shade *chosen = method->unary ? unary_shades : solver_shades[method->solver];
+        chosen += variant_of(methods, m) % SHADES;
+        const char *colour = dark ? chosen->on_dark : chosen->on_light;
         fprintf(stream, ".%s .m%zu { stroke: %s; background: %s; } .%s .end.m%zu { fill: %s; }\n",
                 scope, m, colour, colour, scope, m, colour);
     }

@@ -292,11 +292,12 @@ bool store_has(const store *s, const char *method, const char *name, const conte
     cli_problem ignored;
     content_hash labels;
     json_t *root = load_part(s, RESULTS, method, name);
-    const bool there = root && says(root, "key", key->text) &&
-                       path_in(s, RESULTS, method, name, ".png", path) && access(path, R_OK) == 0 &&
-                       hash_file(path, &labels, &ignored) && says(root, "labels_hash", labels.text);
+    const bool is_kept = root && says(root, "key", key->text) &&
+                         path_in(s, RESULTS, method, name, ".png", path) &&
+                         access(path, R_OK) == 0 && hash_file(path, &labels, &ignored) &&
+                         says(root, "labels_hash", labels.text);
     json_decref(root);
-    return there;
+    return is_kept;
 }
 
 typedef struct encoded {
@@ -370,9 +371,9 @@ bool store_get(const store *s, const char *method, const char *name, outcome *o,
 bool store_has_curve(const store *s, const char *method, const char *name,
                      const content_hash *key) {
     json_t *root = load_part(s, CURVES, method, name);
-    const bool there = root && says(root, "key", key->text);
+    const bool is_kept = root && says(root, "key", key->text);
     json_decref(root);
-    return there;
+    return is_kept;
 }
 
 static json_t *points_to_json(const curve *energies) {

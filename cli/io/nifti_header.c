@@ -181,20 +181,21 @@ static bool check_offset(const header_reader *r, size_t *voxel_offset) {
     return true;
 }
 
-bool nifti_header_check(const uint8_t *data, size_t there, const char *file, nifti_volume *volume,
-                        size_t *voxel_offset, bool *second, cli_problem *problem) {
-    const bool first = is_format(data, there, 0);
-    *second = !first && is_format(data, there, 1);
+bool nifti_header_check(const uint8_t *data, size_t available, const char *file,
+                        nifti_volume *volume, size_t *voxel_offset, bool *second,
+                        cli_problem *problem) {
+    const bool first = is_format(data, available, 0);
+    *second = !first && is_format(data, available, 1);
     const size_t format = *second ? 1 : 0;
-    if (has_magic(data, there, format, magic_of_pair[format]))
+    if (has_magic(data, available, format, magic_of_pair[format]))
         return bad_input(problem, file, "is one of a pair (.hdr, .img); save it as one .nii file");
-    if ((first || *second ? layouts[format].header_bytes : NIFTI_HEADER_1_BYTES) > there)
+    if ((first || *second ? layouts[format].header_bytes : NIFTI_HEADER_1_BYTES) > available)
         return bad_input(problem, file, "is truncated inside its NIfTI header");
     if (!first && !*second)
         return bad_input(problem, file, "is not a NIfTI volume");
     header_reader r = {data, &layouts[format], false, file, problem};
-    r.big_endian = begins_with_size(data, there, format, true);
-    if (!r.big_endian && !begins_with_size(data, there, format, false))
+    r.big_endian = begins_with_size(data, available, format, true);
+    if (!r.big_endian && !begins_with_size(data, available, format, false))
         return bad_input(problem, file, "its header is broken: it does not begin with its size");
     size_t axes = 0;
     return check_sizes(&r, volume, &axes) && check_spacing(&r, axes, volume) &&

@@ -13,9 +13,10 @@ enum { NIFTI_HEADER_1_BYTES = 348, NIFTI_HEADER_2_BYTES = 540 };
  * pairs. */
 bool nifti_header_recognize(const uint8_t *data, size_t size);
 
-/* Check the header, of which `there` bytes are available, and fill in the volume except for its
+/* Check the header, of which `available` bytes were read, and fill in the volume except for its
  * voxels and its geometry. *second: it is NIfTI-2. */
-bool nifti_header_check(const uint8_t *data, size_t there, const char *file, nifti_volume *volume,
-                        size_t *voxel_offset, bool *second, cli_problem *problem);
+bool nifti_header_check(const uint8_t *data, size_t available, const char *file,
+                        nifti_volume *volume, size_t *voxel_offset, bool *second,
+                        cli_problem *problem);
 
 #endif

@@ -32,10 +32,10 @@ static nifti_image *interpret_header(const uint8_t *header, bool second) {
 }
 
 /* Read the header and find the offset of the voxels. */
-static bool read_header(const uint8_t *header, size_t there, const char *file, nifti_volume *volume,
-                        size_t *voxel_offset, cli_problem *problem) {
+static bool read_header(const uint8_t *header, size_t available, const char *file,
+                        nifti_volume *volume, size_t *voxel_offset, cli_problem *problem) {
     bool second = false;
-    if (!nifti_header_check(header, there, file, volume, voxel_offset, &second, problem))
+    if (!nifti_header_check(header, available, file, volume, voxel_offset, &second, problem))
         return false;
     volume->geometry = calloc(1, sizeof *volume->geometry);
     if (!volume->geometry)
@@ -47,18 +47,18 @@ static bool read_header(const uint8_t *header, size_t there, const char *file, n
 
 /* ---- voxels --------------------------------------------------------------------------------- */
 
-static bool too_short(const char *file, size_t wanted, size_t there, cli_problem *problem) {
+static bool too_short(const char *file, size_t wanted, size_t available, cli_problem *problem) {
     return bad_input(problem, file,
                      "is truncated: its header needs %zu bytes of voxels and %zu are there", wanted,
-                     there);
+                     available);
 }
 
 static bool find_plain(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
                        cli_problem *problem) {
     const size_t wanted = volume->count * volume->item_bytes, offset = volume->voxel_offset;
-    const size_t there = size > offset ? size - offset : 0;
-    if (there < wanted)
-        return too_short(file, wanted, there, problem);
+    const size_t available = size > offset ? size - offset : 0;
+    if (available < wanted)
+        return too_short(file, wanted, available, problem);
     volume->voxels = data + offset;
     return true;
 }
@@ -81,12 +81,12 @@ static bool inflate_voxels(const uint8_t *data, size_t size, const char *file, n
 bool nifti_parse_header(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
                         cli_problem *problem) {
     uint8_t header[NIFTI_HEADER_2_BYTES];
-    size_t there = 0;
+    size_t available = 0;
     *volume = (nifti_volume){.channels = 1};
     const bool done =
         gzip_recognize(data, size)
-            ? gzip_inflate_start(data, size, header, sizeof header, &there, file, problem) &&
-                  read_header(header, there, file, volume, &volume->voxel_offset, problem)
+            ? gzip_inflate_start(data, size, header, sizeof header, &available, file, problem) &&
+                  read_header(header, available, file, volume, &volume->voxel_offset, problem)
             : read_header(data, size, file, volume, &volume->voxel_offset, problem);
     if (!done)
         nifti_free(volume);

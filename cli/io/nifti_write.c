@@ -63,13 +63,13 @@ static bool fits_nifti_1(const nifti_image *image) {
  * are the same; the library creates headers in the machine's byte order. */
 
 /* Consecutive numbers of a header that have the same size. */
-typedef struct header_run {
+typedef struct number_row {
     size_t offset, bytes, count;
-} header_run;
+} number_row;
 
-enum { RUNS_MAX = 11 };
+enum { NUMBER_ROWS_MAX = 11 };
 
-static const header_run header_runs[2][RUNS_MAX] = {
+static const number_row header_numbers[2][NUMBER_ROWS_MAX] = {
     {{0, 4, 1},   /* its own size */
      {32, 4, 1},  /* extents */
      {36, 2, 1},  /* session_error */
@@ -90,9 +90,9 @@ static const header_run header_runs[2][RUNS_MAX] = {
 };
 
 static void make_header_little_endian(void *header, bool second) {
-    for (size_t i = 0; i < RUNS_MAX; i++) {
-        const header_run run = header_runs[second][i];
-        number_make_little_endian((uint8_t *)header + run.offset, run.bytes, run.count);
+    for (size_t i = 0; i < NUMBER_ROWS_MAX; i++) {
+        const number_row row = header_numbers[second][i];
+        number_make_little_endian((uint8_t *)header + row.offset, row.bytes, row.count);
     }
 }
 

@@ -67,14 +67,14 @@ bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *ar
         return false;
 
     /* npy_parse_header has checked that the product does not overflow. */
-    const size_t wanted = array->count * array->item_bytes, there = size - prefix - header;
-    if (there < wanted)
+    const size_t wanted = array->count * array->item_bytes, available = size - prefix - header;
+    if (available < wanted)
         return bad_input(problem, file,
                          "is truncated: its shape needs %zu bytes of data and %zu are there",
-                         wanted, there);
-    if (there > wanted)
+                         wanted, available);
+    if (available > wanted)
         return bad_input(problem, file, "has %zu bytes too many after its data; save it again",
-                         there - wanted);
+                         available - wanted);
     array->elements = data + prefix + header;
     return true;
 }

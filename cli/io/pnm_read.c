@@ -103,15 +103,15 @@ static size_t raw_row_bytes(const pnm_header *header) {
 
 /* Does the raster have the right length? Checked before memory is allocated. */
 static bool check_length(pnm_reader *r, const pnm_header *header) {
-    const size_t there = (size_t)(r->end - r->at);
+    const size_t available = (size_t)(r->end - r->at);
     /* A plain sample takes a digit, and a separator unless it is a bit. */
     const size_t samples = header->width * header->height * header->channels;
     const size_t wanted = !header->plain   ? raw_row_bytes(header) * header->height
                           : header->bitmap ? samples
                                            : 2 * samples - 1;
-    if (there < wanted)
+    if (available < wanted)
         return bad(r, "is truncated: its raster is shorter than its size says");
-    if (!header->plain && there > wanted)
+    if (!header->plain && available > wanted)
         return bad(r, "has bytes after its raster; save it again");
     return true;
 }

@@ -75,19 +75,19 @@ typedef struct destination {
 static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room,
                      const destination *to, size_t place, cli_problem *problem) {
     const bool together = from->channel_stride == 1;
-    const size_t runs = together ? 1 : from->channels;
+    const size_t planes = together ? 1 : from->channels;
     const size_t count = together ? width * from->channels : width;
     const size_t step = together ? 1 : from->channels;
     bool done = true;
-    for (size_t run = 0; done && run < runs; run++) {
-        const uint64_t first = index + run * from->channel_stride;
+    for (size_t plane = 0; done && plane < planes; plane++) {
+        const uint64_t first = index + plane * from->channel_stride;
         done = read_bytes(from, from->offset + first * from->item_bytes, count * from->item_bytes,
                           room, problem);
         if (done && to->floats)
-            convert(from, room, count, to->floats + place + run, step);
+            convert(from, room, count, to->floats + place + plane, step);
         else if (done)
             done =
-                convert_to_integers(from, room, count, to->integers + place + run, step, problem);
+                convert_to_integers(from, room, count, to->integers + place + plane, step, problem);
     }
     return done;
 }

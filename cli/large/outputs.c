@@ -35,21 +35,26 @@ bool large_outputs_check(const solve_outputs *options, cli_problem *problem) {
 /* ---- bands ---------------------------------------------------------------------------------- */
 
 /* An output that is an array over the image. */
-typedef enum field { FIELD_LABELS, FIELD_CONFIDENCE, FIELD_MARGINALS, FIELDS } field;
+typedef enum output_kind {
+    OUTPUT_LABELS,
+    OUTPUT_CONFIDENCE,
+    OUTPUT_MARGINALS,
+    OUTPUT_KINDS
+} output_kind;
 
-typedef struct field_file {
+typedef struct output_file {
     const char *path; /* NULL: not requested */
     FILE *stream;
     png_writer *png; /* of a picture, or */
     tiff_writer *tiff;
-} field_file;
+} output_file;
 
 struct large_outputs {
     const solve_outputs *options;
     const dcrf_tiling *tiling;
     const cli_image *image;
     size_t labels;
-    field_file files[FIELDS];
+    output_file files[OUTPUT_KINDS];
     /* The band: rows of a picture, frames of a video, or all of a volume. */
     size_t band_first; /* its first row */
     size_t band_rows;
@@ -93,17 +98,17 @@ static bool allocate(large_outputs *o) {
     const bool is_video = image_is_video(o->image);
     if (is_video)
         o->band_unary = malloc(pixels * sizeof *o->band_unary);
-    if (o->files[FIELD_LABELS].path || is_video)
+    if (o->files[OUTPUT_LABELS].path || is_video)
         o->band_labels = malloc(pixels * sizeof *o->band_labels);
-    if (o->files[FIELD_CONFIDENCE].path)
+    if (o->files[OUTPUT_CONFIDENCE].path)
         o->band_confidence = malloc(pixels * sizeof *o->band_confidence);
-    if (o->files[FIELD_MARGINALS].path)
+    if (o->files[OUTPUT_MARGINALS].path)
         o->band_marginals = malloc(pixels * o->labels * sizeof *o->band_marginals);
     o->grey = malloc(o->image->width * sizeof *o->grey);
     return o->grey && (!is_video || (o->band_unary && o->band_labels)) &&
-           (o->band_labels || !o->files[FIELD_LABELS].path) &&
-           (o->band_confidence || !o->files[FIELD_CONFIDENCE].path) &&
-           (o->band_marginals || !o->files[FIELD_MARGINALS].path);
+           (o->band_labels || !o->files[OUTPUT_LABELS].path) &&
+           (o->band_confidence || !o->files[OUTPUT_CONFIDENCE].path) &&
+           (o->band_marginals || !o->files[OUTPUT_MARGINALS].path);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -112,32 +117,33 @@ static size_t label_bytes(const large_outputs *o) {
     return o->labels > UINT8_MAX + 1 ? 2 : 1;
 }
 
-static bool begin_picture(large_outputs *o, field what, const palette *colours,
+static bool begin_picture(large_outputs *o, output_kind what, const palette *colours,
                           cli_problem *problem) {
-    field_file *file = &o->files[what];
-    const bool indexed = what == FIELD_LABELS && o->options->label_format == LABELS_INDEXED;
+    output_file *file = &o->files[what];
+    const bool indexed = what == OUTPUT_LABELS && o->options->label_format == LABELS_INDEXED;
     const png_layout layout = {.width = o->image->width,
                                .height = o->image->height,
                                .channels = 1,
-                               .wide = what == FIELD_LABELS && label_bytes(o) == 2,
+                               .wide = what == OUTPUT_LABELS && label_bytes(o) == 2,
                                .palette = indexed ? colours->rgb : NULL};
     return png_writer_new(&file->png, file->stream, file->path, &layout, problem);
 }
 
-static bool begin_tiff(large_outputs *o, field what, const palette *colours, cli_problem *problem) {
-    field_file *file = &o->files[what];
-    const bool indexed = what == FIELD_LABELS && o->options->label_format == LABELS_INDEXED;
+static bool begin_tiff(large_outputs *o, output_kind what, const palette *colours,
+                       cli_problem *problem) {
+    output_file *file = &o->files[what];
+    const bool indexed = what == OUTPUT_LABELS && o->options->label_format == LABELS_INDEXED;
     const tiff_layout layout = {.width = o->image->width,
                                 .height = o->image->height,
-                                .wide = what == FIELD_LABELS && label_bytes(o) == 2,
+                                .wide = what == OUTPUT_LABELS && label_bytes(o) == 2,
                                 .palette = indexed ? colours->rgb : NULL,
                                 .geo = o->image->geo};
     return tiff_writer_new(&file->tiff, file->stream, file->path, &layout, problem);
 }
 
-static bool begin_file(large_outputs *o, field what, const palette *colours, cli_outputs *files,
-                       cli_problem *problem) {
-    field_file *file = &o->files[what];
+static bool begin_file(large_outputs *o, output_kind what, const palette *colours,
+                       cli_outputs *files, cli_problem *problem) {
+    output_file *file = &o->files[what];
     size_t shape[NPY_MAX_AXES];
     size_t axes = image_shape(o->image, shape);
     if (!file->path || path_names_folder(file->path))
@@ -150,10 +156,10 @@ static bool begin_file(large_outputs *o, field what, const palette *colours, cli
         return begin_tiff(o, what, colours, problem);
     if (nifti_is_name(file->path))
         return true;
-    if (what == FIELD_MARGINALS)
+    if (what == OUTPUT_MARGINALS)
         shape[axes++] = o->labels;
     npy_write_header(file->stream,
-                     what != FIELD_LABELS  ? "<f4"
+                     what != OUTPUT_LABELS ? "<f4"
                      : label_bytes(o) == 2 ? "<u2"
                                            : "|u1",
                      shape, axes);
@@ -171,21 +177,21 @@ bool large_outputs_new(large_outputs **made, const solve_outputs *options,
     o->tiling = tiling;
     o->image = image;
     o->labels = labels;
-    o->files[FIELD_LABELS].path = options->labels_file;
-    o->files[FIELD_CONFIDENCE].path = options->confidence_file;
-    o->files[FIELD_MARGINALS].path = options->marginals_file;
+    o->files[OUTPUT_LABELS].path = options->labels_file;
+    o->files[OUTPUT_CONFIDENCE].path = options->confidence_file;
+    o->files[OUTPUT_MARGINALS].path = options->marginals_file;
     bool done =
         (allocate(o) && (!image_is_video(image) ||
                          frame_outputs_init(&o->frames, options, image, label_colours, colours))) ||
         out_of_memory(problem, "outputs");
-    for (int what = 0; done && what < FIELDS; what++)
-        done = begin_file(o, (field)what, label_colours, files, problem);
+    for (int what = 0; done && what < OUTPUT_KINDS; what++)
+        done = begin_file(o, (output_kind)what, label_colours, files, problem);
     if (!done)
         large_outputs_free(made);
     return done;
 }
 
-static void field_free(field_file *file) {
+static void output_free(output_file *file) {
     png_writer_free(&file->png);
     tiff_writer_free(&file->tiff);
 }
@@ -194,8 +200,8 @@ void large_outputs_free(large_outputs **outputs) {
     large_outputs *o = *outputs;
     if (!o)
         return;
-    for (int what = 0; what < FIELDS; what++)
-        field_free(&o->files[what]);
+    for (int what = 0; what < OUTPUT_KINDS; what++)
+        output_free(&o->files[what]);
     frame_outputs_clear(&o->frames);
     free(o->band_labels);
     free(o->band_unary);
@@ -208,21 +214,21 @@ void large_outputs_free(large_outputs **outputs) {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static bool is_picture(const field_file *file) {
+static bool is_picture(const output_file *file) {
     return file->png || file->tiff;
 }
 
-static bool write_rows(const field_file *file, const uint16_t *samples, size_t rows,
+static bool write_rows(const output_file *file, const uint16_t *samples, size_t rows,
                        cli_problem *problem) {
     return file->png ? png_writer_rows(file->png, samples, rows, problem)
                      : tiff_writer_rows(file->tiff, samples, rows, problem);
 }
 
-static bool end_picture(const field_file *file, cli_problem *problem) {
+static bool end_picture(const output_file *file, cli_problem *problem) {
     return file->png ? png_writer_end(file->png, problem) : tiff_writer_end(file->tiff, problem);
 }
 
-static bool write_grey_rows(large_outputs *o, const field_file *file, cli_problem *problem) {
+static bool write_grey_rows(large_outputs *o, const output_file *file, cli_problem *problem) {
     const size_t width = o->image->width;
     bool done = true;
     for (size_t row = 0; done && row < o->band_rows; row++) {
@@ -235,7 +241,7 @@ static bool write_grey_rows(large_outputs *o, const field_file *file, cli_proble
 }
 
 /* NIfTI stores one volume after the other. */
-static bool write_planes(large_outputs *o, const field_file *file, cli_problem *problem) {
+static bool write_planes(large_outputs *o, const output_file *file, cli_problem *problem) {
     const size_t voxels = image_pixels(o->image);
     float *planes = malloc(voxels * o->labels * sizeof *planes);
     if (!planes)
@@ -249,13 +255,13 @@ static bool write_planes(large_outputs *o, const field_file *file, cli_problem *
     return done;
 }
 
-static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem *problem) {
-    const field_file *file = &o->files[what];
+static bool write_output(large_outputs *o, output_kind what, size_t pixels, cli_problem *problem) {
+    const output_file *file = &o->files[what];
     const bool nifti = file->path && nifti_is_name(file->path);
     if (!file->path || path_names_folder(file->path))
         return true;
     switch (what) {
-    case FIELD_LABELS:
+    case OUTPUT_LABELS:
         if (is_picture(file))
             return write_rows(file, o->band_labels, o->band_rows, problem);
         if (nifti)
@@ -263,7 +269,7 @@ static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem
                                       problem);
         npy_append_labels(file->stream, o->band_labels, pixels, label_bytes(o));
         return true;
-    case FIELD_CONFIDENCE:
+    case OUTPUT_CONFIDENCE:
         if (is_picture(file))
             return write_grey_rows(o, file, problem);
         if (nifti)
@@ -281,8 +287,8 @@ static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem
 
 static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_problem *problem) {
     bool done = true;
-    for (int what = 0; done && what < FIELDS; what++)
-        done = write_field(o, (field)what, pixels, problem) &&
+    for (int what = 0; done && what < OUTPUT_KINDS; what++)
+        done = write_output(o, (output_kind)what, pixels, problem) &&
                (!is_last || !is_picture(&o->files[what]) || end_picture(&o->files[what], problem));
     return done;
 }
@@ -290,12 +296,12 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
 /* ---- taking tiles --------------------------------------------------------------------------- */
 
 /* Where a row of a tile's inner region goes; NULL: not requested. */
-typedef struct field_row {
+typedef struct output_row {
     uint16_t *labels;
     uint16_t *unary;
     float *confidence;
     float *marginals;
-} field_row;
+} output_row;
 
 static size_t inner_rows(const dcrf_tile *tile) {
     return tile->inner_size[1] * tile->inner_size[2];
@@ -309,20 +315,20 @@ static size_t place_in_window(const dcrf_tile *tile, size_t row) {
 }
 
 /* The destination of that row in the band. */
-static field_row row_of_band(const large_outputs *o, const dcrf_tile *tile, size_t row) {
+static output_row row_of_band(const large_outputs *o, const dcrf_tile *tile, size_t row) {
     const size_t y = tile->first[1] + tile->inner_first[1] + row % tile->inner_size[1];
     const size_t z = tile->first[2] + tile->inner_first[2] + row / tile->inner_size[1];
     const size_t place =
         ((z - o->band_first_frame) * o->image->height + y - o->band_first) * o->image->width +
         tile->first[0] + tile->inner_first[0];
-    return (field_row){o->band_labels ? o->band_labels + place : NULL,
-                       o->band_unary ? o->band_unary + place : NULL,
-                       o->band_confidence ? o->band_confidence + place : NULL,
-                       o->band_marginals ? o->band_marginals + place * o->labels : NULL};
+    return (output_row){o->band_labels ? o->band_labels + place : NULL,
+                        o->band_unary ? o->band_unary + place : NULL,
+                        o->band_confidence ? o->band_confidence + place : NULL,
+                        o->band_marginals ? o->band_marginals + place * o->labels : NULL};
 }
 
 static void take_row(const dcrf_tile_result *result, size_t row, size_t label_count,
-                     const field_row *to) {
+                     const output_row *to) {
     const size_t from = place_in_window(result->tile, row), count = result->tile->inner_size[0];
     const uint16_t *labels = result->labels + from;
     const float *marginals = result->marginals + from * result->stride;
@@ -372,7 +378,7 @@ bool large_outputs_take(large_outputs *o, const dcrf_tile_result *result, cli_pr
     const dcrf_tile *tile = result->tile;
     begin_tile(o, tile);
     for (size_t row = 0; row < inner_rows(tile); row++) {
-        const field_row to = row_of_band(o, tile, row);
+        const output_row to = row_of_band(o, tile, row);
         take_row(result, row, o->labels, &to);
     }
     return end_tile(o, tile, problem);
@@ -393,10 +399,10 @@ size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile 
 bool large_outputs_store(const solve_outputs *options, const dcrf_tile_result *result,
                          size_t labels, FILE *stream, cli_problem *problem) {
     const size_t count = result->tile->inner_size[0];
-    const field_row row = {options->labels_file ? malloc(count * sizeof *row.labels) : NULL, NULL,
-                           options->confidence_file ? malloc(count * sizeof *row.confidence) : NULL,
-                           options->marginals_file ? malloc(count * labels * sizeof *row.marginals)
-                                                   : NULL};
+    const output_row row = {
+        options->labels_file ? malloc(count * sizeof *row.labels) : NULL, NULL,
+        options->confidence_file ? malloc(count * sizeof *row.confidence) : NULL,
+        options->marginals_file ? malloc(count * labels * sizeof *row.marginals) : NULL};
     const bool has_room = (row.labels || !options->labels_file) &&
                           (row.confidence || !options->confidence_file) &&
                           (row.marginals || !options->marginals_file);
@@ -421,7 +427,7 @@ bool large_outputs_load(large_outputs *o, const dcrf_tile *tile, FILE *stream,
     bool done = true;
     begin_tile(o, tile);
     for (size_t row = 0; done && row < inner_rows(tile); row++) {
-        const field_row to = row_of_band(o, tile, row);
+        const output_row to = row_of_band(o, tile, row);
         done = (!to.labels || fread(to.labels, sizeof *to.labels, count, stream) == count) &&
                (!to.confidence ||
                 fread(to.confidence, sizeof *to.confidence, count, stream) == count) &&

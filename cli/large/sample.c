@@ -8,8 +8,8 @@
 
 /* ---- the windows ---------------------------------------------------------------------------- */
 
-/* dcrf_model_measure_strength looks at 128 runs of 64 pixels, and at the next two pixels to the
- * right of and below each: these windows are such runs, stacked vertically, and the measurement
+/* dcrf_model_measure_strength looks at 128 strips of 64 pixels, and at the next two pixels to the
+ * right of and below each: these windows are such strips, stacked vertically, and the measurement
  * uses the first row of each. */
 #define WINDOWS 128
 #define WINDOW_WIDTH 64
