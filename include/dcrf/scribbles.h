@@ -39,9 +39,9 @@ extern "C" {
 typedef enum dcrf_scribbles_stage {
     DCRF_SCRIBBLES_COLOURS = 0, /* fit the mixtures */
     DCRF_SCRIBBLES_DISTANCES,   /* measure geodesic distances */
-    DCRF_SCRIBBLES_FIELD        /* run mean field */
+    DCRF_SCRIBBLES_MEAN_FIELD   /* run mean field */
 } dcrf_scribbles_stage;
-/* "colours", "distances", "field". */
+/* "colours", "distances", "mean field". */
 DCRF_API const char *dcrf_scribbles_stage_name(dcrf_scribbles_stage stage);
 DCRF_API int dcrf_scribbles_stage_from_name(const char *name, dcrf_scribbles_stage *stage);
 
@@ -131,7 +131,7 @@ typedef struct dcrf_scribbles_info {
     double prepare_s;    /* wall time in seconds: preparing the image */
     double colours_s;    /* last update: mixtures */
     double distances_s;  /* last update: geodesic distances and energies */
-    double field_s;      /* last update: mean field */
+    double mean_field_s; /* last update: mean field */
     unsigned char reserved[64];
 } dcrf_scribbles_info;
 

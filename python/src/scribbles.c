@@ -240,7 +240,7 @@ static PyObject *info(PyObject *object, PyObject *none) {
                          (Py_ssize_t)info.strokes, "labels_drawn", (Py_ssize_t)info.labels_drawn,
                          "rounds", (Py_ssize_t)info.rounds, "changed", (Py_ssize_t)info.changed,
                          "seconds", "prepare", info.prepare_s, "colours", info.colours_s,
-                         "distances", info.distances_s, "field", info.field_s);
+                         "distances", info.distances_s, "field", info.mean_field_s);
 }
 
 static PyMethodDef methods[] = {

@@ -284,13 +284,13 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
                                       s->smoother.stride, s->workspace))
         return dcrf_fail_interrupted(s->workspace, BEING_DONE, error);
     const double measured_s = dcrf_time_s();
-    if (is_cancelled(s, round, DCRF_SCRIBBLES_FIELD))
+    if (is_cancelled(s, round, DCRF_SCRIBBLES_MEAN_FIELD))
         return DCRF_STOP_CANCELLED;
     const dcrf_status status = dcrf_smoother_run(&s->smoother, s->settings.iterations, error);
     info->rounds++;
     info->colours_s += fitted_s - began_s;
     info->distances_s += measured_s - fitted_s;
-    info->field_s += dcrf_time_s() - measured_s;
+    info->mean_field_s += dcrf_time_s() - measured_s;
     return status;
 }
 

@@ -76,7 +76,7 @@ static void names_of_enums_go_both_ways(void **state) {
     NAMES_GO_BOTH_WAYS(dcrf_normalization, DCRF_NORMALIZE_SYMMETRIC + 1)
     NAMES_GO_BOTH_WAYS(dcrf_operator_kind, DCRF_OPERATOR_LATTICE + 1)
     NAMES_GO_BOTH_WAYS(dcrf_proving, DCRF_PROVE_CERTIFICATE + 1)
-    NAMES_GO_BOTH_WAYS(dcrf_scribbles_stage, DCRF_SCRIBBLES_FIELD + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_scribbles_stage, DCRF_SCRIBBLES_MEAN_FIELD + 1)
     NAMES_GO_BOTH_WAYS(dcrf_stage, DCRF_STAGE_PROOF + 1)
     NAMES_GO_BOTH_WAYS(dcrf_superpixel_method, DCRF_SUPERPIXEL_SLIC + 1)
     NAMES_GO_BOTH_WAYS(dcrf_type, DCRF_BF16 + 1)
