@@ -27,8 +27,8 @@
  * exp(-(phi_i - min phi) / T): one exponential per label for all of them. Between them ln X is
  * interpolated as a cubic in ln T.
  *
- * The sample consists of runs of pixels along the first axis, spread evenly; a small image is
- * sampled whole. Sums are added up run by run, regardless of the threads. */
+ * The sample consists of strips of pixels along the first axis, spread evenly; a small image is
+ * sampled whole. Sums are added up strip by strip, regardless of the threads. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/workspace.h"
@@ -46,10 +46,10 @@
 /* In sigmas of the colour: 12 of 255 grey levels at the default. */
 #define LIKE_COLOUR_SIGMAS 1.5
 
-#define RUN_LENGTH 64
-#define RUNS_AIMED_AT 128
+#define STRIP_LENGTH 64
+#define STRIPS_AIMED_AT 128
 #define FARTHEST 2 /* steps between the pixels of a pair */
-#define RUN_ROOM (RUN_LENGTH + FARTHEST)
+#define STRIP_ROOM (STRIP_LENGTH + FARTHEST)
 
 /* Labels processed together: squaring a single one repeatedly would be bound by latency. */
 #define LANES 8
@@ -136,18 +136,18 @@ dcrf_status dcrf_model_apply_temperature(dcrf_model *model, double temperature, 
 
 /* ---- the sample ----------------------------------------------------------------------------- */
 
-/* Every `step`-th run of pixels. */
+/* Every `step`-th strip of pixels. */
 struct sample {
     const dcrf_model *model;
     const struct dcrf_features *colours; /* NULL: all neighbours are alike */
-    size_t runs_per_line;
-    size_t count; /* of sampled runs */
+    size_t strips_per_line;
+    size_t count; /* of sampled strips */
     size_t step;
     double base_temperature; /* m */
-    struct run_sums *sums;   /* one per sampled run */
+    struct strip_sums *sums; /* one per sampled strip */
 };
 
-struct run_sums {
+struct strip_sums {
     double log_margins; /* of pixels that have an opinion */
     double opinions;    /* how many pixels have one */
     double differing;   /* O */
@@ -171,27 +171,27 @@ static size_t greatest_common_divisor(size_t a, size_t b) {
     return a;
 }
 
-/* A step that shares a factor with the runs per line would always hit the same columns. */
-static void choose_runs(struct sample *s) {
+/* A step that shares a factor with the strips per line would always hit the same columns. */
+static void choose_strips(struct sample *s) {
     const dcrf_grid *grid = &s->model->grid;
     const size_t lines = grid->size[1] * grid->size[2];
-    s->runs_per_line = (grid->size[0] + RUN_LENGTH - 1) / RUN_LENGTH;
-    const size_t all = lines * s->runs_per_line;
-    s->step = all / RUNS_AIMED_AT > 1 ? all / RUNS_AIMED_AT : 1;
-    while (greatest_common_divisor(s->step, s->runs_per_line) > 1)
+    s->strips_per_line = (grid->size[0] + STRIP_LENGTH - 1) / STRIP_LENGTH;
+    const size_t all = lines * s->strips_per_line;
+    s->step = all / STRIPS_AIMED_AT > 1 ? all / STRIPS_AIMED_AT : 1;
+    while (greatest_common_divisor(s->step, s->strips_per_line) > 1)
         s->step++;
     s->count = (all + s->step - 1) / s->step;
 }
 
-/* The position of the first pixel of a sampled run; returns the length of the run. */
-static size_t run_at(const struct sample *s, size_t index, size_t position[DCRF_MAX_AXES]) {
+/* The position of the first pixel of a sampled strip; returns the length of the strip. */
+static size_t strip_at(const struct sample *s, size_t index, size_t position[DCRF_MAX_AXES]) {
     const dcrf_grid *grid = &s->model->grid;
-    const size_t run = index * s->step, line = run / s->runs_per_line;
-    position[0] = run % s->runs_per_line * RUN_LENGTH;
+    const size_t strip = index * s->step, line = strip / s->strips_per_line;
+    position[0] = strip % s->strips_per_line * STRIP_LENGTH;
     position[1] = line % grid->size[1];
     position[2] = line / grid->size[1];
     const size_t left = grid->size[0] - position[0];
-    return left < RUN_LENGTH ? left : RUN_LENGTH;
+    return left < STRIP_LENGTH ? left : STRIP_LENGTH;
 }
 
 static size_t variable_at(const dcrf_grid *grid, const size_t position[DCRF_MAX_AXES]) {
@@ -263,7 +263,7 @@ static bool are_alike(const struct sample *s, size_t a, size_t b) {
 }
 
 static void compare(const struct sample *s, size_t a, size_t b, const struct opinion *one,
-                    const struct opinion *other, struct run_sums *sums) {
+                    const struct opinion *other, struct strip_sums *sums) {
     if (!one->has_one || !other->has_one || !are_alike(s, a, b))
         return;
     const float wrong_labels = (float)(s->model->labels - 1);
@@ -275,39 +275,40 @@ static void compare(const struct sample *s, size_t a, size_t b, const struct opi
     }
 }
 
-/* The pairs whose first pixel is in the run. */
-static void compare_run(const struct sample *s, size_t index) {
+/* The pairs whose first pixel is in the strip. */
+static void compare_strip(const struct sample *s, size_t index) {
     const dcrf_grid *grid = &s->model->grid;
-    struct opinion here[RUN_ROOM], there;
+    struct opinion opinions[STRIP_ROOM], beside;
     size_t position[DCRF_MAX_AXES];
-    const size_t length = run_at(s, index, position);
+    const size_t length = strip_at(s, index, position);
     const size_t first = variable_at(grid, position);
     const size_t beyond = grid->size[0] - position[0] - length;
     const size_t room = length + (beyond < FARTHEST ? beyond : FARTHEST);
-    struct run_sums *sums = &s->sums[index];
+    struct strip_sums *sums = &s->sums[index];
     for (size_t i = 0; i < room; i++)
-        ask(s, first + i, &here[i]);
+        ask(s, first + i, &opinions[i]);
     for (size_t distance = 1; distance <= FARTHEST; distance++) {
         for (size_t i = 0; i < length && i + distance < room; i++)
-            compare(s, first + i, first + i + distance, &here[i], &here[i + distance], sums);
+            compare(s, first + i, first + i + distance, &opinions[i], &opinions[i + distance],
+                    sums);
         for (size_t axis = 1; axis < grid->axes; axis++) {
             if (position[axis] + distance >= grid->size[axis])
                 continue;
             const size_t stride = axis == 1 ? grid->size[0] : grid->size[0] * grid->size[1];
             for (size_t i = 0; i < length; i++) {
-                if (!here[i].has_one || !are_alike(s, first + i, first + i + distance * stride))
+                if (!opinions[i].has_one || !are_alike(s, first + i, first + i + distance * stride))
                     continue;
-                ask(s, first + i + distance * stride, &there);
-                compare(s, first + i, first + i + distance * stride, &here[i], &there, sums);
+                ask(s, first + i + distance * stride, &beside);
+                compare(s, first + i, first + i + distance * stride, &opinions[i], &beside, sums);
             }
         }
     }
 }
 
-static void compare_runs(void *context, size_t begin, size_t end, size_t worker) {
+static void compare_strips(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     for (size_t index = begin; index < end; index++)
-        compare_run(context, index);
+        compare_strip(context, index);
 }
 
 static void add_margins(void *context, size_t begin, size_t end, size_t worker) {
@@ -315,7 +316,7 @@ static void add_margins(void *context, size_t begin, size_t end, size_t worker) 
     (void)worker;
     for (size_t index = begin; index < end; index++) {
         size_t position[DCRF_MAX_AXES];
-        const size_t length = run_at(s, index, position);
+        const size_t length = strip_at(s, index, position);
         const size_t first = variable_at(&s->model->grid, position);
         for (size_t i = 0; i < length; i++) {
             uint16_t label;
@@ -330,16 +331,16 @@ static void add_margins(void *context, size_t begin, size_t end, size_t worker) 
 
 /* ---- the measurement ------------------------------------------------------------------------ */
 
-static struct run_sums add_up(const struct sample *s) {
-    struct run_sums all = {0};
+static struct strip_sums add_up(const struct sample *s) {
+    struct strip_sums all = {0};
     for (size_t index = 0; index < s->count; index++) {
-        const struct run_sums *run = &s->sums[index];
-        all.log_margins += run->log_margins;
-        all.opinions += run->opinions;
-        all.differing += run->differing;
-        all.pairs += run->pairs;
+        const struct strip_sums *strip = &s->sums[index];
+        all.log_margins += strip->log_margins;
+        all.opinions += strip->opinions;
+        all.differing += strip->differing;
+        all.pairs += strip->pairs;
         for (size_t k = 0; k < TEMPERATURES; k++)
-            all.expected[k] += run->expected[k];
+            all.expected[k] += strip->expected[k];
     }
     return all;
 }
@@ -395,18 +396,18 @@ dcrf_status dcrf_model_measure_strength(const dcrf_model *model, dcrf_workspace 
     const bool has_neighbours = find_neighbourhood(&s);
     if (model->labels < 2)
         return DCRF_OK;
-    choose_runs(&s);
+    choose_strips(&s);
     s.sums = dcrf_allocate_zero(s.count, sizeof *s.sums);
     if (!s.sums)
         return dcrf_fail_memory(error, "measuring the strength");
     dcrf_parallel_for(dcrf_workspace_pool(workspace), s.count, 1, add_margins, &s);
-    struct run_sums all = add_up(&s);
+    struct strip_sums all = add_up(&s);
     if (all.opinions > 0) {
         s.base_temperature = exp(all.log_margins / all.opinions);
         measured->margin = measured->strength = s.base_temperature;
     }
     if (all.opinions > 0 && has_neighbours) {
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), s.count, 1, compare_runs, &s);
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), s.count, 1, compare_strips, &s);
         all = add_up(&s);
     }
     dcrf_release(s.sums);

@@ -11,7 +11,7 @@
  * because the diagonal of K is excluded. Changes of several variables interact: those that
  * individually lower the energy are tried together, and if the energy of the result, which comes
  * with its field, is not lower, half of them are tried (a pseudo-random half, to separate two
- * neighbours that want to swap), and so on down to one. So a round is one filter application, and
+ * neighbours that want to swap), and so on down to one. So a pass is one filter application, and
  * the energy never rises. */
 #include "backend/make.h"
 #include "core/error.h"
@@ -78,8 +78,8 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
 }
 
 dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
-                               size_t rounds, dcrf_error *error) {
-    polisher->rounds_left = rounds - 1;
+                               size_t passes, dcrf_error *error) {
+    polisher->passes_left = passes - 1;
     return polisher->methods->load(polisher->moves, labels, &polisher->energy, error);
 }
 
@@ -91,11 +91,11 @@ dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, dcrf_error *error
 
 dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
     *is_better = false;
-    if (polisher->rounds_left > 0 && dcrf_is_interrupted(polisher->interrupt))
-        polisher->rounds_left = 0;
-    if (polisher->rounds_left == 0)
+    if (polisher->passes_left > 0 && dcrf_is_interrupted(polisher->interrupt))
+        polisher->passes_left = 0;
+    if (polisher->passes_left == 0)
         return DCRF_OK;
-    polisher->rounds_left--;
+    polisher->passes_left--;
     double energy;
     TRY(polisher->methods->evaluate(polisher->moves, &energy, error));
     *is_better = energy < polisher->energy - LEAST_DECREASE * fabs(polisher->energy);
@@ -112,7 +112,7 @@ static dcrf_status apply(struct dcrf_polisher *polisher, size_t units, bool of_c
                          bool *is_better, dcrf_error *error) {
     for (unsigned halvings = 0; halvings <= MOST_HALVINGS; halvings++) {
         size_t changed;
-        TRY(polisher->methods->change(polisher->moves, of_cliques, units * polisher->rounds_left,
+        TRY(polisher->methods->change(polisher->moves, of_cliques, units * polisher->passes_left,
                                       ((uint32_t)1 << halvings) - 1, &changed, error));
         if (changed == 0 && halvings == 0)
             return DCRF_OK;
@@ -146,19 +146,19 @@ dcrf_status dcrf_move_cliques(struct dcrf_polisher *polisher, bool *is_better, d
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
+dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t passes,
                         const struct dcrf_interrupt *interrupt, dcrf_error *error) {
     typedef dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
     static const move moves[] = {dcrf_move_classes, dcrf_move_cliques, dcrf_move_variables};
     const size_t move_count = sizeof moves / sizeof moves[0];
     const size_t bytes = polisher->model->variables * sizeof *labels;
-    if (rounds == 0 || dcrf_is_interrupted(interrupt))
+    if (passes == 0 || dcrf_is_interrupted(interrupt))
         return DCRF_OK;
     polisher->interrupt = interrupt;
-    TRY(dcrf_polisher_load(polisher, labels, rounds, error));
+    TRY(dcrf_polisher_load(polisher, labels, passes, error));
     /* Until no kind of move improves the labelling. */
     size_t futile = 0;
-    for (size_t k = 0; futile < move_count && polisher->rounds_left > 0;) {
+    for (size_t k = 0; futile < move_count && polisher->passes_left > 0;) {
         bool is_better = false;
         TRY(moves[k](polisher, &is_better, error));
         futile = is_better ? 0 : futile + 1;

@@ -14,10 +14,10 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **polisher, const dcrf_plan *
                               dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_polisher_free(struct dcrf_polisher **polisher);
 
-/* Apply moves until none lowers the energy, for at most `rounds` filter applications or until
+/* Apply moves until none lowers the energy, for at most `passes` filter applications or until
  * interrupted (NULL: never). The labelling is replaced by a better one or left unchanged, even on
  * an error. */
-dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
+dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t passes,
                         const struct dcrf_interrupt *interrupt, dcrf_error *error);
 
 #endif

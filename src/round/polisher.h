@@ -23,20 +23,20 @@ struct dcrf_polisher {
     size_t *class_size;
     uint16_t *class_map;
     struct dcrf_owned owned;
-    size_t rounds_left;
-    const struct dcrf_interrupt *interrupt; /* checked before every round; NULL: never interrupted
+    size_t passes_left;
+    const struct dcrf_interrupt *interrupt; /* checked before every pass; NULL: never interrupted
                                              */
 };
 
-/* Make this the current labelling, with a budget of `rounds` > 0 filter applications, including
+/* Make this the current labelling, with a budget of `passes` > 0 filter applications, including
  * this one. */
 dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
-                               size_t rounds, dcrf_error *error);
+                               size_t passes, dcrf_error *error);
 /* Read the labels of the current labelling. */
 dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, dcrf_error *error);
 
 /* Evaluate the trial labelling: if its energy is below the current one, it becomes the current
- * labelling. Costs one round. */
+ * labelling. Costs one pass. */
 dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error);
 
 /* The moves. Each sets *is_better to whether it improved the current labelling. */

@@ -94,9 +94,9 @@ static struct centre centre_near(const struct clustering *k, const size_t place[
     for (at[2] = first[2]; at[2] <= place[2] + 1 && at[2] < k->size[2]; at[2]++)
         for (at[1] = first[1]; at[1] <= place[1] + 1 && at[1] < k->size[1]; at[1]++)
             for (at[0] = first[0]; at[0] <= place[0] + 1 && at[0] < k->size[0]; at[0]++) {
-                const float here = gradient(k, at);
-                if (here < best) {
-                    best = here;
+                const float slope = gradient(k, at);
+                if (slope < best) {
+                    best = slope;
                     memcpy(best_at, at, sizeof best_at);
                 }
             }
@@ -149,11 +149,11 @@ static void offer_to_row(const struct clustering *k, int32_t number, size_t row,
         const float dx = (float)(int32_t)x * step - centre->at[0],
                     d0 = plane[0][x] - centre->colour[0], d1 = plane[1][x] - centre->colour[1],
                     d2 = plane[2][x] - centre->colour[2];
-        const float here =
+        const float to_centre =
             d0 * d0 + d1 * d1 + d2 * d2 + k->position_weight * (dx * dx + dy * dy + dz_squared);
-        const bool nearer = here < distance[x];
+        const bool nearer = to_centre < distance[x];
         nearest[x] = nearer ? number : nearest[x];
-        distance[x] = nearer ? here : distance[x];
+        distance[x] = nearer ? to_centre : distance[x];
     }
 }
 
@@ -224,13 +224,13 @@ static void link_neighbours(const struct clustering *k, uint8_t *links) {
         for (size_t y = 0; y < k->size[1]; y++)
             for (size_t x = 0; x < width; x++) {
                 const size_t a = z * slice + y * width + x;
-                const int32_t *here = &k->nearest[a];
+                const int32_t *nearest = &k->nearest[a];
                 uint8_t link = 0;
-                if (x + 1 < width && here[0] == here[1])
+                if (x + 1 < width && nearest[0] == nearest[1])
                     link |= DCRF_LINK_RIGHT;
-                if (y + 1 < k->size[1] && here[0] == here[width])
+                if (y + 1 < k->size[1] && nearest[0] == nearest[width])
                     link |= DCRF_LINK_DOWN;
-                if (z + 1 < k->size[2] && here[0] == here[slice])
+                if (z + 1 < k->size[2] && nearest[0] == nearest[slice])
                     link |= DCRF_LINK_BACK;
                 links[a] = link;
             }
