@@ -278,7 +278,7 @@ static void NAME(line_blocks)(void *context, size_t i, size_t j, size_t number) 
 
 /* ---- a pass over all pairs ------------------------------------------------------------------ */
 
-struct NAME(run) {
+struct NAME(batch) {
     struct NAME(sweep) sweep;
     size_t first;    /* channel of the pass */
     uint8_t *wanted; /* sweep.wanted, writable */
@@ -286,8 +286,8 @@ struct NAME(run) {
 
 static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct NAME(run) *run = context;
-    const struct NAME(sweep) *sweep = &run->sweep;
+    const struct NAME(batch) *batch = context;
+    const struct NAME(sweep) *sweep = &batch->sweep;
     const struct pass *pass = sweep->pass;
     const size_t size = sweep->channels * DCRF_TILE;
     memset(sweep->sums + begin * size, 0, (end - begin) * size * sizeof(double));
@@ -297,7 +297,7 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
         for (size_t k = 0; k < DCRF_TILE; k++) {
             const size_t place = t * DCRF_TILE + k, a = sweep->op->order[place];
             const double factor = pass->is_line ? pass->factor : sweep->op->scale[place];
-            const size_t row = a * pass->in_stride + run->first;
+            const size_t row = a * pass->in_stride + batch->first;
             REAL *plane = sweep->planes + t * size + k;
             for (size_t c = 0; c < sweep->channels; c++) {
                 const double value =
@@ -307,8 +307,8 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
             }
             wanted |= pass->wanted ? pass->wanted[a] : 1;
         }
-        if (run->wanted)
-            run->wanted[t] = wanted;
+        if (batch->wanted)
+            batch->wanted[t] = wanted;
         uint32_t varying = 0;
         for (size_t x = 0; x < size; x++)
             if (sweep->planes[t * size + x] != sweep->planes[t * size + x / DCRF_TILE * DCRF_TILE])
@@ -329,12 +329,12 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
 
 static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct NAME(run) *run = context;
-    const struct NAME(sweep) *sweep = &run->sweep;
+    const struct NAME(batch) *batch = context;
+    const struct NAME(sweep) *sweep = &batch->sweep;
     const struct pass *pass = sweep->pass;
     for (size_t place = begin * DCRF_TILE;
          place < end * DCRF_TILE && place < sweep->op->base.variables; place++) {
-        const size_t a = sweep->op->order[place], row = a * pass->out_stride + run->first;
+        const size_t a = sweep->op->order[place], row = a * pass->out_stride + batch->first;
         const double factor = pass->is_line ? 1 : pass->factor * sweep->op->scale[place];
         const double *sums =
             sweep->sums + place / DCRF_TILE * sweep->channels * DCRF_TILE + place % DCRF_TILE;
@@ -352,8 +352,8 @@ static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker)
 }
 
 /* Planes, sums and the workers' memory. */
-static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace) {
-    struct NAME(sweep) *sweep = &run->sweep;
+static bool NAME(take_memory)(struct NAME(batch) * batch, dcrf_workspace *workspace) {
+    struct NAME(sweep) *sweep = &batch->sweep;
     const size_t numbers = sweep->channels * DCRF_TILE, workers = dcrf_workspace_threads(workspace);
     sweep->sums = dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
                                       numbers * (sizeof(double) + sizeof(REAL)) +
@@ -365,27 +365,27 @@ static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace)
     sweep->planes = (REAL *)(sweep->sums + sweep->op->tiles * numbers);
     sweep->varying = (uint32_t *)(sweep->planes + sweep->op->tiles * numbers);
     sweep->active = (struct active *)(sweep->varying + sweep->op->tiles);
-    run->wanted = sweep->pass->wanted ? (uint8_t *)(sweep->active + sweep->op->tiles) : NULL;
-    sweep->wanted = run->wanted;
+    batch->wanted = sweep->pass->wanted ? (uint8_t *)(sweep->active + sweep->op->tiles) : NULL;
+    sweep->wanted = batch->wanted;
     return true;
 }
 
 static dcrf_status NAME(run)(const struct dcrf_exact *op, dcrf_workspace *workspace,
                              const struct pass *pass, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    struct NAME(run) run = {.sweep = {.op = op, .pass = pass}};
-    for (; run.first < pass->channels; run.first += run.sweep.channels) {
-        const size_t left = pass->channels - run.first;
-        run.sweep.channels = left < MOST_CHANNELS ? left : MOST_CHANNELS;
-        if (!NAME(take_memory)(&run, workspace))
+    struct NAME(batch) batch = {.sweep = {.op = op, .pass = pass}};
+    for (; batch.first < pass->channels; batch.first += batch.sweep.channels) {
+        const size_t left = pass->channels - batch.first;
+        batch.sweep.channels = left < MOST_CHANNELS ? left : MOST_CHANNELS;
+        if (!NAME(take_memory)(&batch, workspace))
             return dcrf_fail_memory(error, "the exact operator");
-        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(pack), &run);
+        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(pack), &batch);
         const dcrf_status status = dcrf_exact_rounds(
-            op, workspace, pass->is_line ? NAME(line_blocks) : NAME(multiply_blocks), &run.sweep,
+            op, workspace, pass->is_line ? NAME(line_blocks) : NAME(multiply_blocks), &batch.sweep,
             error);
         if (status < 0)
             return status;
-        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(unpack), &run);
+        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(unpack), &batch);
     }
     return DCRF_OK;
 }

@@ -147,9 +147,9 @@ dcrf_status dcrf_grid_new(dcrf_operator **out, const struct dcrf_features *featu
     op->base.bytes = sizeof *op;
     op->shape = features->grid;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
-        const bool is_there = axis < op->shape.axes;
-        const double factor = is_there ? features->axis_factor[axis] : 1;
-        if (is_there)
+        const bool has_axis = axis < op->shape.axes;
+        const double factor = has_axis ? features->axis_factor[axis] : 1;
+        if (has_axis)
             op->radius[axis] = dcrf_grid_radius(factor, op->shape.size[axis], op->shape.axes);
         op->taps[axis] = dcrf_allocate(op->radius[axis] + 1, sizeof(float));
         if (!op->taps[axis]) {

@@ -71,14 +71,15 @@ void dcrf_grid_bins_read(const struct dcrf_grid_bins *bins, const struct dcrf_or
                                      .table = bins->table,
                                      .table_row = dcrf_bin_row(bins->count)};
     for (size_t first = 0; first < count; first += COLUMNS) {
-        const size_t a = variable + first, here = count - first < COLUMNS ? count - first : COLUMNS;
+        const size_t a = variable + first,
+                     columns = count - first < COLUMNS ? count - first : COLUMNS;
         uint8_t bin[COLUMNS];
         float seen[COLUMNS] = {0};
-        for (size_t i = 0; i < here; i++)
+        for (size_t i = 0; i < columns; i++)
             bin[i] = bins->number[ordered->bin[a + i]];
         view.values = rows + first * width;
-        dcrf_dsp()->read(&view, bin, ordered->table ? ordered->fraction + a : NULL, seen, here);
-        for (size_t i = 0; i < here; i++)
+        dcrf_dsp()->read(&view, bin, ordered->table ? ordered->fraction + a : NULL, seen, columns);
+        for (size_t i = 0; i < columns; i++)
             ordered->out[a + i] += scale ? scale[a + i] * seen[i] : seen[i];
     }
 }
