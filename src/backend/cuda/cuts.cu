@@ -101,9 +101,9 @@ static __device__ double add_prefix(const struct device_cuts &cuts, VALUE value,
         sums[0] = 0;
     for (uint32_t begin = 0; begin < cuts.labels; begin += CUTS_WARP) {
         const uint32_t place = begin + lane;
-        const bool is_there = place < cuts.labels;
-        const double sum = carry_prefix(is_there ? value(cuts.order[place]) : 0, &carried);
-        if (is_there)
+        const bool is_label = place < cuts.labels;
+        const double sum = carry_prefix(is_label ? value(cuts.order[place]) : 0, &carried);
+        if (is_label)
             sums[place + 1] = sum;
     }
     __syncwarp();

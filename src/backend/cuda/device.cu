@@ -92,8 +92,8 @@ static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) 
     TRY(check(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), what, error));
     TRY(check(cudaMallocHost(&device->few, DEVICE_FEW * sizeof *device->few), what, error));
     for (int i = 0; i < 2; i++) {
-        TRY(check(cudaMallocHost(&device->stage.half[i], STAGE_BYTES), what, error));
-        TRY(check(cudaEventCreateWithFlags(&device->stage.sent[i], cudaEventDisableTiming), what,
+        TRY(check(cudaMallocHost(&device->staging.half[i], STAGING_BYTES), what, error));
+        TRY(check(cudaEventCreateWithFlags(&device->staging.sent[i], cudaEventDisableTiming), what,
                   error));
     }
     return DCRF_OK;
@@ -140,10 +140,10 @@ static void destroy(dcrf_backend_device *device) {
     if (device->few)
         cudaFreeHost(device->few);
     for (int i = 0; i < 2; i++) {
-        if (device->stage.half[i])
-            cudaFreeHost(device->stage.half[i]);
-        if (device->stage.sent[i])
-            cudaEventDestroy(device->stage.sent[i]);
+        if (device->staging.half[i])
+            cudaFreeHost(device->staging.half[i]);
+        if (device->staging.sent[i])
+            cudaEventDestroy(device->staging.sent[i]);
     }
     if (device->forked)
         cudaEventDestroy(device->forked);

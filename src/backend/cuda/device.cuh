@@ -73,8 +73,8 @@ dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
 
 /* A pinned host buffer for copies: while one half is being transferred, the other is filled or
  * read. */
-#define STAGE_BYTES ((size_t)1 << 20)
-struct stage {
+#define STAGING_BYTES ((size_t)1 << 20)
+struct staging {
     char *half[2];
     cudaEvent_t sent[2]; /* recorded after the last copy to or from it */
     unsigned current;
@@ -92,7 +92,7 @@ struct dcrf_backend_device {
     cudaStream_t side; /* for concurrent work: see device_beside */
     cudaEvent_t forked, joined;
     double *few; /* pinned host memory for small downloads */
-    struct stage stage;
+    struct staging staging;
     int multiprocessors;
     pthread_mutex_t turn; /* see device_turn */
     dcrf_backend_device *next_idle;
@@ -125,8 +125,8 @@ void device_drop(dcrf_backend_device *device);
 dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error);
 
 /* Copy between host and device. Both return once the host array may be reused or read; an upload
- * may not have reached the device by then. Copies of pageable memory go through the stage, because
- * the driver's own staging is shared by all threads. */
+ * may not have reached the device by then. Copies of pageable memory go through `staging`,
+ * because the driver's own staging is shared by all threads. */
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error);
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,

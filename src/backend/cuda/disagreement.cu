@@ -77,10 +77,10 @@ static dcrf_status take_memory(struct disagreement *d, const uint16_t *place_of,
     return device_upload(d->device, d->place_of, place_of, label_count * sizeof *place_of, error);
 }
 
-static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, bool are_there,
+static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, bool on_device,
                                dcrf_error *error) {
     d->labels = labels;
-    if (are_there)
+    if (on_device)
         return DCRF_OK;
     TRY(d->own_labels.take(d->variables, WHAT, error));
     d->labels = d->own_labels;
@@ -141,7 +141,7 @@ static dcrf_status sum_some(struct device_operator *const *operators, size_t cou
 /* distances: NULL for Potts; otherwise the labels are on the host. */
 static dcrf_status sum_in_float(struct device_operator *const *operators,
                                 const float *const *distances, size_t count, const uint16_t *labels,
-                                bool are_there, const uint16_t *place_of, size_t label_count,
+                                bool on_device, const uint16_t *place_of, size_t label_count,
                                 size_t place_count, double *sums, dcrf_error *error) {
     struct disagreement d(operators[0], place_count, count);
     const size_t passes = (place_count + SOME - 1) / SOME;
@@ -150,7 +150,7 @@ static dcrf_status sum_in_float(struct device_operator *const *operators,
     for (size_t k = 0; k < count; k++)
         sums[k] = 0;
     TRY(device_enter(d.device, error));
-    TRY(take_labels(&d, labels, are_there, error));
+    TRY(take_labels(&d, labels, on_device, error));
     TRY(take_memory(&d, place_of, label_count, stride, found.size(), error));
     if (distances)
         TRY(take_distances(&d, distances, count, labels, place_of, label_count, error));

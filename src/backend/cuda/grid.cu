@@ -67,7 +67,7 @@ static __global__ void convolve(struct pass p) {
     const uint32_t at_across = blockIdx.x / p.segments * WARP + (uint32_t)lane;
     const uint32_t column = at_across % p.width, place = at_across / p.width;
     const size_t line = (size_t)(place / p.inner) * (size_t)p.length * p.inner + place % p.inner;
-    const bool is_there = at_across < p.across;
+    const bool is_inside = at_across < p.across;
     float4 sum[OUTPUTS];
     float window[OUTPUTS]; /* the tap from input j to output k is at (j - k) mod OUTPUTS */
 #pragma unroll
@@ -82,7 +82,7 @@ static __global__ void convolve(struct pass p) {
         for (int i = 0; i < TILE; i += WARPS) {
             const int at = begin - p.radius + part + i + warp;
             float4 v = make_float4(0, 0, 0, 0);
-            if (is_there && at >= 0 && at < p.length) {
+            if (is_inside && at >= 0 && at < p.length) {
                 const size_t variable = line + (size_t)at * p.inner;
                 v = p.in[variable * p.in_stride + column];
                 if (p.in_scale)
@@ -107,7 +107,7 @@ static __global__ void convolve(struct pass p) {
     }
 #pragma unroll
     for (int k = 0; k < OUTPUTS; k++) {
-        if (!is_there || first + k >= p.length)
+        if (!is_inside || first + k >= p.length)
             break;
         const size_t variable = line + (size_t)(first + k) * p.inner;
         const float s = p.factor * (p.out_scale ? p.out_scale[variable] : 1);

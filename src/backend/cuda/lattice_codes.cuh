@@ -35,11 +35,11 @@ struct embedding {
 
 /* Choose a coding for points in feature rows on the device. The result is on the device too; the
  * caller releases it. Only enqueues work; a coding that failed yields NaN weights. */
-dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
+dcrf_status coding_choose(struct coding **on_device, dcrf_backend_device *device, size_t dimension,
                           bool is_single, const float *rows, size_t points, size_t pictures,
                           dcrf_error *error);
 /* Copy the coding to the host, or report why it failed. */
-dcrf_status coding_download(struct coding *coding, const struct coding *there,
+dcrf_status coding_download(struct coding *coding, const struct coding *on_device,
                             dcrf_backend_device *device, dcrf_error *error);
 
 void embedding_launch(const struct embedding &e, cudaStream_t stream);

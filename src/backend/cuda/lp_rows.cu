@@ -104,8 +104,8 @@ template <int LANES, int ITEMS>
 static __global__ void project_rows(struct lp_rows r, struct lp_descent p) {
     const size_t a = this_thread() / LANES;
     const uint32_t lane = threadIdx.x % LANES;
-    const bool is_there = a < r.variables;
-    const float metric = is_there ? p.metric[a] : 1;
+    const bool has_row = a < r.variables;
+    const float metric = has_row ? p.metric[a] : 1;
     const float tau = (float)p.epsilon / metric;
     float z[ITEMS], value[ITEMS];
     bool has[ITEMS];
@@ -113,7 +113,7 @@ static __global__ void project_rows(struct lp_rows r, struct lp_descent p) {
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
         const uint32_t label = lane + (uint32_t)item * LANES;
-        has[item] = is_there && label < r.labels;
+        has[item] = has_row && label < r.labels;
         const size_t at = a * r.stride + label;
         const float unary = has[item] ? r.unary[at] : 0;
         const double dual = has[item] ? dual_at(p.current, at) : 0;
@@ -140,7 +140,7 @@ static __global__ void project_rows(struct lp_rows r, struct lp_descent p) {
         }
     }
     lowest_of_lanes<LANES>(&lowest, &best);
-    if (is_there && lane == 0)
+    if (has_row && lane == 0)
         sums[LP_UNARY] = keep_label(r, p, a, best);
     sums[LP_UPHILL] = (double)(metric * uphill);
     end_descent(p, sums);
@@ -187,8 +187,8 @@ template <int LANES, int ITEMS>
 static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
     const size_t a = this_thread() / LANES;
     const uint32_t lane = threadIdx.x % LANES;
-    const bool is_there = a < r.variables;
-    const float metric = is_there ? p.metric[a] : 1;
+    const bool has_row = a < r.variables;
+    const float metric = has_row ? p.metric[a] : 1;
     const float tau = p.epsilon / metric;
     float z[ITEMS], difference[ITEMS], value[ITEMS], decrease = 0;
     bool has[ITEMS];
@@ -196,7 +196,7 @@ static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
         const uint32_t label = lane + (uint32_t)item * LANES;
-        has[item] = is_there && label < r.labels;
+        has[item] = has_row && label < r.labels;
         const size_t at = a * r.stride + label;
         const float down = has[item] ? (float)dual_at(p.current, at) - r.unary[at] : 0;
         const float pull = has[item] ? p.filtered[at] / p.epsilon : 0;
@@ -226,7 +226,7 @@ static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
         }
     }
     lowest_of_lanes<LANES>(&lowest, &best);
-    if (is_there && lane == 0) {
+    if (has_row && lane == 0) {
         p.labels[a] = (uint16_t)best;
         if (!p.answer->occurs[best])
             p.answer->occurs[best] = 1; /* all threads write the same value */

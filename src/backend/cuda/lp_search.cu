@@ -94,9 +94,9 @@ template <int POINTS> static __global__ void sum_slopes(struct search s) {
             const double cost = costs[threadIdx.x][k], change = changes[threadIdx.x][k];
 #pragma unroll
             for (int p = 0; p < POINTS; p++) {
-                const double here = cost - (from + (p + 1) * step) * change;
-                slope[p] = here < lowest[p] ? -change : slope[p];
-                lowest[p] = here < lowest[p] ? here : lowest[p];
+                const double reduced = cost - (from + (p + 1) * step) * change;
+                slope[p] = reduced < lowest[p] ? -change : slope[p];
+                lowest[p] = reduced < lowest[p] ? reduced : lowest[p];
             }
         }
         __syncthreads();

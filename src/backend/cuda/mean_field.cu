@@ -52,7 +52,7 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
     const size_t thread = blockIdx.x * (size_t)THREADS + threadIdx.x;
     const size_t row = thread / LANES;
     const uint32_t lane = threadIdx.x % LANES;
-    const bool is_there = row < u.variables;
+    const bool has_row = row < u.variables;
     const float damping = u.how->damping, coldness = u.how->coldness;
     float old[ITEMS][4], value[ITEMS][4];
     double energy = 0, change = 0, entropy = 0;
@@ -60,7 +60,7 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
         const uint32_t column = lane + (uint32_t)item * LANES;
-        const bool has_column = is_there && column < u.stride;
+        const bool has_column = has_row && column < u.stride;
         const size_t at = row * u.stride + column;
         const float4 none = make_float4(0, 0, 0, 0);
         const float4 unary4 = has_column ? u.unary[at] : none;
@@ -115,15 +115,15 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
             value[item][i] *= scale;
             change += (double)fabsf(value[item][i] - old[item][i]);
         }
-        if (is_there && column < u.stride)
+        if (has_row && column < u.stride)
             u.q[row * u.stride + column] =
                 make_float4(value[item][0], value[item][1], value[item][2], value[item][3]);
     }
     if (!u.sums)
         return; /* all threads */
-    if (is_there && lane == 0)
+    if (has_row && lane == 0)
         entropy = (double)(scale * weighted) - log((double)total);
-    if (!is_there)
+    if (!has_row)
         change = 0;
     sum_up(energy, change, entropy, u);
 }

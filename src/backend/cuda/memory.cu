@@ -34,7 +34,7 @@ void device_release(dcrf_backend_device *device, void *memory) {
  * the copy. */
 static bool is_pinned(const void *memory, size_t bytes) {
     cudaPointerAttributes attributes = {};
-    if (bytes < STAGE_BYTES)
+    if (bytes < STAGING_BYTES)
         return false;
     const bool is_known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
     cudaGetLastError();
@@ -49,33 +49,33 @@ static dcrf_status copy_directly(dcrf_backend_device *device, void *to, const vo
 
 /* Switch to the other half, once the copies from it are done. */
 static dcrf_status turn(dcrf_backend_device *device, dcrf_error *error) {
-    struct stage *stage = &device->stage;
+    struct staging *staging = &device->staging;
     dcrf_status status =
-        check(cudaEventRecord(stage->sent[stage->current], device->stream), WHAT, error);
-    stage->current ^= 1;
-    stage->used = 0;
+        check(cudaEventRecord(staging->sent[staging->current], device->stream), WHAT, error);
+    staging->current ^= 1;
+    staging->used = 0;
     return status < 0 ? status
-                      : check(cudaEventSynchronize(stage->sent[stage->current]), WHAT, error);
+                      : check(cudaEventSynchronize(staging->sent[staging->current]), WHAT, error);
 }
 
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error) {
     const device_turn mine(device);
-    struct stage *stage = &device->stage;
+    struct staging *staging = &device->staging;
     dcrf_status status = DCRF_OK;
     if (is_pinned(from, bytes))
         return copy_directly(device, to, from, bytes, cudaMemcpyHostToDevice, error);
     for (size_t done = 0; done < bytes && status == DCRF_OK;) {
-        if (stage->used == STAGE_BYTES && (status = turn(device, error)) < 0)
+        if (staging->used == STAGING_BYTES && (status = turn(device, error)) < 0)
             break;
-        const size_t room = STAGE_BYTES - stage->used;
+        const size_t room = STAGING_BYTES - staging->used;
         const size_t part = bytes - done < room ? bytes - done : room;
-        char *half = stage->half[stage->current] + stage->used;
+        char *half = staging->half[staging->current] + staging->used;
         memcpy(half, static_cast<const char *>(from) + done, part);
         status = check(cudaMemcpyAsync(static_cast<char *>(to) + done, half, part,
                                        cudaMemcpyHostToDevice, device->stream),
                        WHAT, error);
-        stage->used += part;
+        staging->used += part;
         done += part;
     }
     return status;
@@ -84,10 +84,10 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
 /* Download one part into a half; earlier uploads from it come first in the stream. */
 static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char *from, size_t bytes,
                          dcrf_error *error) {
-    TRY(check(cudaMemcpyAsync(device->stage.half[half], from, bytes, cudaMemcpyDeviceToHost,
+    TRY(check(cudaMemcpyAsync(device->staging.half[half], from, bytes, cudaMemcpyDeviceToHost,
                               device->stream),
               WHAT, error));
-    return check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
+    return check(cudaEventRecord(device->staging.sent[half], device->stream), WHAT, error);
 }
 
 /* One fetch: pieces first .. end - 1, and the bytes from the first to the last. */
@@ -100,7 +100,7 @@ static struct fetched next_fetch(const std::vector<struct download> &pieces, siz
     while (next.end < pieces.size()) {
         const struct download *piece = &pieces[next.end];
         const size_t bytes = (size_t)(piece->from + piece->bytes - pieces[first].from);
-        if (bytes > STAGE_BYTES)
+        if (bytes > STAGING_BYTES)
             break;
         next.bytes = bytes;
         next.end++;
@@ -111,7 +111,7 @@ static struct fetched next_fetch(const std::vector<struct download> &pieces, siz
 /* Pieces that each fit into a half, in ascending order of device address. */
 static dcrf_status download_pieces(dcrf_backend_device *device,
                                    const std::vector<struct download> &pieces, dcrf_error *error) {
-    struct stage *stage = &device->stage;
+    struct staging *staging = &device->staging;
     dcrf_status status = DCRF_OK;
     struct fetched now = next_fetch(pieces, 0);
     unsigned half = 0;
@@ -122,16 +122,16 @@ static dcrf_status download_pieces(dcrf_backend_device *device,
         if (next.bytes > 0)
             status = fetch(device, !half, pieces[next.first].from, next.bytes, error);
         if (status == DCRF_OK)
-            status = check(cudaEventSynchronize(stage->sent[half]), WHAT, error);
+            status = check(cudaEventSynchronize(staging->sent[half]), WHAT, error);
         for (size_t k = now.first; k < now.end && status == DCRF_OK; k++)
-            memcpy(pieces[k].to, stage->half[half] + (pieces[k].from - pieces[now.first].from),
+            memcpy(pieces[k].to, staging->half[half] + (pieces[k].from - pieces[now.first].from),
                    pieces[k].bytes);
         now = next;
         half = !half;
     }
     /* All work in the stream is done by now. */
-    stage->current = 0;
-    stage->used = 0;
+    staging->current = 0;
+    staging->used = 0;
     return !pieces.empty() || status < 0
                ? status
                : check(cudaStreamSynchronize(device->stream), WHAT, error);
@@ -148,10 +148,10 @@ dcrf_status device_download_each(dcrf_backend_device *device, const struct downl
                               error));
             continue;
         }
-        for (size_t done = 0; done < array->bytes; done += STAGE_BYTES)
+        for (size_t done = 0; done < array->bytes; done += STAGING_BYTES)
             pieces.push_back(
                 {array->to + done, array->from + done,
-                 array->bytes - done < STAGE_BYTES ? array->bytes - done : STAGE_BYTES});
+                 array->bytes - done < STAGING_BYTES ? array->bytes - done : STAGING_BYTES});
     }
     return download_pieces(device, pieces, error);
 }

@@ -31,9 +31,9 @@ static __device__ float saved(const struct device_clique_state &state, float cos
 static __global__ void find_gains(struct move_rows r, struct clique_rows cliques, float *gain,
                                   uint16_t *target) {
     const size_t a = this_thread() / LANES;
-    const bool is_there = a < r.variables;
-    const uint32_t own = is_there ? r.own[a] : 0;
-    const uint32_t p = is_there && cliques.clique_of ? cliques.clique_of[a] : DCRF_NO_CLIQUE;
+    const bool has_row = a < r.variables;
+    const uint32_t own = has_row ? r.own[a] : 0;
+    const uint32_t p = has_row && cliques.clique_of ? cliques.clique_of[a] : DCRF_NO_CLIQUE;
     struct device_clique_state state = {0, {UINT32_MAX, UINT32_MAX}, {0, 0}};
     float clique_cost = 0;
     if (p != DCRF_NO_CLIQUE) {
@@ -42,7 +42,7 @@ static __global__ void find_gains(struct move_rows r, struct clique_rows cliques
     }
     float lowest = FLT_MAX, own_cost = 0;
     uint32_t best = UINT32_MAX;
-    for (uint32_t i = threadIdx.x % LANES; is_there && i < r.labels; i += LANES) {
+    for (uint32_t i = threadIdx.x % LANES; has_row && i < r.labels; i += LANES) {
         const float cost = local_cost(r, a * r.stride + i) -
                            (i == own ? 0 : saved(state, clique_cost, (uint32_t)a, i));
         if (i == own)
@@ -54,7 +54,7 @@ static __global__ void find_gains(struct move_rows r, struct clique_rows cliques
     }
     lowest_of_lanes<LANES>(&lowest, &best);
     own_cost = sum_of_lanes<LANES>(own_cost); /* zero in all threads but one */
-    if (!is_there || threadIdx.x % LANES > 0)
+    if (!has_row || threadIdx.x % LANES > 0)
         return;
     const bool is_better = best != UINT32_MAX && lowest < own_cost;
     gain[a] = is_better ? own_cost - lowest : 0;

@@ -53,14 +53,14 @@ static __device__ float4 between(float4 from, float4 to, float step) {
 static __global__ void move_rows(struct rows r, double *partial) {
     const size_t row = this_thread() / LANES;
     const uint32_t lane = threadIdx.x % LANES;
-    const bool is_there = row < r.variables;
-    const uint32_t clique = is_there && r.clique_of ? r.clique_of[row] : DCRF_NO_CLIQUE;
+    const bool has_row = row < r.variables;
+    const uint32_t clique = has_row && r.clique_of ? r.clique_of[row] : DCRF_NO_CLIQUE;
     const double *z = clique != DCRF_NO_CLIQUE ? r.z + (size_t)clique * 4 * r.stride : nullptr;
     const double cost = z ? r.costs[clique] : 0;
     float smallest = INFINITY;
     uint32_t best = UINT32_MAX;
     double sums[DCRF_BACKEND_QP_SUMS] = {0};
-    for (uint32_t column = lane; is_there && column < r.stride; column += LANES) {
+    for (uint32_t column = lane; has_row && column < r.stride; column += LANES) {
         const size_t at = row * r.stride + column;
         const float4 y4 = between(r.y[at], r.vertex[at], r.step);
         const float4 field4 = between(r.field[at], r.vertex_field.part[0][at], r.step);
@@ -87,11 +87,11 @@ static __global__ void move_rows(struct rows r, double *partial) {
     }
     lowest_of_lanes<LANES>(&smallest, &best);
     best = best < r.labels ? best : 0; /* if no gradient is finite */
-    for (uint32_t column = lane; is_there && column < r.stride; column += LANES)
+    for (uint32_t column = lane; has_row && column < r.stride; column += LANES)
         r.vertex[row * r.stride + column] =
             make_float4(best == 4 * column, best == 4 * column + 1, best == 4 * column + 2,
                         best == 4 * column + 3);
-    if (is_there && lane == 0)
+    if (has_row && lane == 0)
         sums[DCRF_BACKEND_QP_LINEAR] += (double)smallest;
     write_block_sums<DCRF_BACKEND_QP_SUMS, THREADS>(sums, partial);
 }
@@ -110,12 +110,12 @@ static __global__ void bend_rows(struct rows r, double *partial) {
     double sums[1] = {0};
     if (row < r.variables) {
         const float4 s = r.vertex[at], y = r.y[at], field = r.field[at];
-        const float4 there = field_at(r.vertex_field, row, at, s);
-        r.vertex_field.part[0][at] = there;
-        sums[0] = ((double)s.x - (double)y.x) * ((double)there.x - (double)field.x) +
-                  ((double)s.y - (double)y.y) * ((double)there.y - (double)field.y) +
-                  ((double)s.z - (double)y.z) * ((double)there.z - (double)field.z) +
-                  ((double)s.w - (double)y.w) * ((double)there.w - (double)field.w);
+        const float4 of_vertex = field_at(r.vertex_field, row, at, s);
+        r.vertex_field.part[0][at] = of_vertex;
+        sums[0] = ((double)s.x - (double)y.x) * ((double)of_vertex.x - (double)field.x) +
+                  ((double)s.y - (double)y.y) * ((double)of_vertex.y - (double)field.y) +
+                  ((double)s.z - (double)y.z) * ((double)of_vertex.z - (double)field.z) +
+                  ((double)s.w - (double)y.w) * ((double)of_vertex.w - (double)field.w);
     }
     write_block_sums<1, THREADS>(sums, partial);
 }
