@@ -39,6 +39,8 @@ struct dcrf_ordered {
     float *out;
     bool is_sign; /* the table has the sign of k - h: sums over bins are differences of partial sums
                    */
+    bool is_next; /* the operator's last call in this workspace was for this operator too: what it
+                     left there can be used */
 };
 
 /* Is F the sign, at least at the nodes? */

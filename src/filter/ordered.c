@@ -267,7 +267,8 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                 .bin = bins + c * n,
                 .fraction = group.fraction + c * n,
                 .out = group.value + c * n,
-                .is_sign = is_sign};
+                .is_sign = is_sign,
+                .is_next = first + c > 0};
             if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
                 return status;
         }
