@@ -218,11 +218,48 @@ static void slice_histograms(void *context, size_t begin, size_t end, size_t wor
     }
 }
 
+/* ---- the filter ----------------------------------------------------------------------------- */
+
+/* For the blur: one more if both orders are blurred together. */
+static size_t count_buffers(const struct histograms *h, dcrf_workspace *workspace) {
+    const bool is_whole =
+        dcrf_lattice_is_whole(h->lattice, h->width, dcrf_workspace_threads(workspace));
+    return DCRF_LATTICE_BUFFERS + is_whole;
+}
+
+/* The bins of a block, blurred. */
+static dcrf_status filter_block(struct histograms *h, dcrf_workspace *workspace,
+                                dcrf_error *error) {
+    const struct dcrf_lattice *lattice = h->lattice;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t rows = dcrf_lattice_rows(lattice), copies = dcrf_lattice_copies(lattice);
+    const size_t floats = rows * h->width, buffers = count_buffers(h, workspace);
+    double *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot,
+                                         2 * copies + buffers * rows, h->width * sizeof(float));
+    if (!memory)
+        return dcrf_fail_memory(error, "a lattice filter");
+    float *one = (float *)(memory + copies * h->width), *other = one + floats;
+    h->splat = other + floats;
+    h->sums = (struct dcrf_lattice_sums){.lattice = lattice,
+                                         .width = h->width,
+                                         .is_double = true,
+                                         .is_alone = dcrf_workspace_threads(workspace) == 1,
+                                         .vertices = one,
+                                         .copies = memory};
+    if (!sum_histograms(h, workspace))
+        return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
+    float *const buffer[DCRF_LATTICE_BUFFERS] = {h->splat, one, other};
+    h->blurred = buffers > DCRF_LATTICE_BUFFERS
+                     ? dcrf_lattice_blur_both(lattice, pool, h->width, buffer, h->splat + floats)
+                     : dcrf_lattice_blur_all(lattice, pool, h->width, DCRF_SYMMETRIC, buffer);
+    h->lowest = h->blurred == one ? other : one;
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                                  const struct dcrf_ordered *channel, dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const size_t rows = dcrf_lattice_rows(lattice), copies = dcrf_lattice_copies(lattice);
     struct histograms h = {
         .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
     TRY(sum_weights(&h, workspace, error));
@@ -234,24 +271,7 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
     for (h.first = 0; h.first < h.row; h.first += h.width) {
         const size_t left = h.row - h.first;
         h.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
-        double *memory =
-            dcrf_workspace_slot(workspace, &dcrf_operator_slot,
-                                2 * copies + DCRF_LATTICE_BUFFERS * rows, h.width * sizeof(float));
-        if (!memory)
-            return dcrf_fail_memory(error, "a lattice filter");
-        float *one = (float *)(memory + copies * h.width), *other = one + rows * h.width;
-        h.sums = (struct dcrf_lattice_sums){.lattice = lattice,
-                                            .width = h.width,
-                                            .is_double = true,
-                                            .is_alone = dcrf_workspace_threads(workspace) == 1,
-                                            .vertices = one,
-                                            .copies = memory};
-        h.splat = other + rows * h.width;
-        if (!sum_histograms(&h, workspace))
-            return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
-        float *const buffer[DCRF_LATTICE_BUFFERS] = {h.splat, one, other};
-        h.blurred = dcrf_lattice_blur_all(lattice, pool, h.width, DCRF_SYMMETRIC, buffer);
-        h.lowest = h.blurred == one ? other : one;
+        TRY(filter_block(&h, workspace, error));
         if (is_one_block)
             h.all = h.blurred;
         else
