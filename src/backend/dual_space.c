@@ -6,54 +6,94 @@
 #include "energy/sums.h"
 #include "filter/plan.h"
 
-/* Adds a kernel's row sums to the totals. `image`: room for a number per variable. */
+#define GRAIN 1024
+
+/* A kernel's row sums, to be added to the totals. */
+struct rows {
+    struct dcrf_dual_space *space;
+    double weight, reach, stiffness;
+    float *group_sums; /* of the kernel's group; NULL for Potts */
+    const double *image;
+};
+
+static void add_image(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct rows *rows = context;
+    for (size_t a = begin; a < end; a++) {
+        rows->space->sums[a] += rows->reach * rows->image[a];
+        rows->space->curvature[a] += (float)(rows->stiffness * rows->image[a]);
+    }
+    for (size_t a = begin; a < end && rows->group_sums; a++)
+        rows->group_sums[a] += (float)(rows->weight * rows->image[a]);
+}
+
+/* `image`: room for a number per variable. */
 static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, const double *ones,
                             double *image, dcrf_error *error) {
     const dcrf_operator *op = space->plan->kernels[kernel].op;
-    const size_t n = space->plan->model->variables;
+    const size_t n = space->plan->model->variables, group = space->columns->group_of[kernel];
     const double weight = space->plan->model->kernels[kernel].weight;
     if (weight == 0)
         return DCRF_OK;
-    const struct dcrf_column_group *group =
-        &space->columns->groups[space->columns->group_of[kernel]];
-    const double reach = weight * dcrf_columns_reach(group);
-    const double stiffness = weight * dcrf_columns_stiffness(group);
-    dcrf_status status = dcrf_go_on(space->workspace, "summing up", error);
-    if (status == DCRF_OK)
-        status = op->methods->apply_double(op, space->workspace, ones, image, 1, error);
-    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
-        space->sums[a] += reach * image[a];
-        space->curvature[a] += (float)(stiffness * image[a]);
+    const struct dcrf_column_group *columns = &space->columns->groups[group];
+    struct rows rows = {.space = space,
+                        .weight = weight,
+                        .reach = weight * dcrf_columns_reach(columns),
+                        .stiffness = weight * dcrf_columns_stiffness(columns),
+                        .group_sums = space->group_sums ? space->group_sums + group * n : NULL,
+                        .image = image};
+    TRY(dcrf_go_on(space->workspace, "summing up", error));
+    TRY(op->methods->apply_double(op, space->workspace, ones, image, 1, error));
+    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), n, GRAIN, add_image, &rows);
+    return DCRF_OK;
+}
+
+struct clearing {
+    struct dcrf_dual_space *space;
+    double *ones;
+};
+
+static void clear_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct clearing *clearing = context;
+    struct dcrf_dual_space *space = clearing->space;
+    for (size_t a = begin; a < end; a++) {
+        clearing->ones[a] = 1;
+        space->sums[a] = 0;
+        space->curvature[a] = 0;
     }
-    for (size_t a = 0; a < n && status == DCRF_OK && space->group_sums; a++)
-        space->group_sums[space->columns->group_of[kernel] * n + a] += (float)(weight * image[a]);
-    return status;
+    for (size_t g = 0; g < space->columns->group_count && space->group_sums; g++)
+        for (size_t a = begin; a < end; a++)
+            space->group_sums[g * space->variables + a] = 0;
+}
+
+static void round_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct dcrf_dual_space *space = context;
+    for (size_t a = begin; a < end; a++) {
+        space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
+        if (space->is_potts)
+            space->curvature[a] = space->row_sums[a];
+    }
 }
 
 /* The row sums in double, so that their rounding error is negligible. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->plan->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     double *ones = dcrf_workspace_slot(space->workspace, &dcrf_energy_slot, n, sizeof *ones);
     double *image = dcrf_workspace_slot(space->workspace, &dcrf_filtered_slot, n, sizeof *image);
-    dcrf_status status =
-        ones && image ? DCRF_OK : dcrf_fail_memory(error, "the row sums of the kernels");
-    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
-        ones[a] = 1;
-        space->sums[a] = 0;
-        space->curvature[a] = 0;
-    }
-    for (size_t k = 0; k < n * space->columns->group_count && space->group_sums; k++)
-        space->group_sums[k] = 0;
-    for (size_t m = 0; m < space->plan->kernel_count && status == DCRF_OK; m++)
-        status = add_rows(space, m, ones, image, error);
+    if (!ones || !image)
+        return dcrf_fail_memory(error, "the row sums of the kernels");
+    struct clearing clearing = {space, ones};
+    dcrf_parallel_for(pool, n, GRAIN, clear_sums, &clearing);
+    for (size_t m = 0; m < space->plan->kernel_count; m++)
+        TRY(add_rows(space, m, ones, image, error));
+    dcrf_parallel_for(pool, n, GRAIN, round_sums, space);
     space->total = 0;
-    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
-        space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
-        if (space->is_potts)
-            space->curvature[a] = space->row_sums[a];
+    for (size_t a = 0; a < n; a++)
         space->total += space->sums[a];
-    }
-    return status;
+    return DCRF_OK;
 }
 
 /* The term of a clique is smoothed by max_v -<v, y> - |v|^2 epsilon / (2 stiffness): the stiffer,

@@ -54,6 +54,22 @@ static void want_labels(dcrf_backend_lp *lp, const float *y, const uint16_t *lab
                 is_wanted[i] |= y[a * model->stride + i] > 0;
 }
 
+struct corners {
+    const struct dcrf_lp_blocks *blocks;
+    const uint16_t *labels;
+};
+
+/* y of a labelling. */
+static void fill_corners(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct corners *corners = context;
+    const struct dcrf_lp_blocks *blocks = corners->blocks;
+    const size_t stride = blocks->space.stride;
+    memset(blocks->y + begin * stride, 0, (end - begin) * stride * sizeof *blocks->y);
+    for (size_t a = begin; a < end; a++)
+        blocks->y[a * stride + blocks->column_of[corners->labels[a]]] = 1;
+}
+
 static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
                          const float *metric, dcrf_error *error) {
     struct dcrf_lp_blocks *blocks = &lp->blocks;
@@ -63,14 +79,11 @@ static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *la
     if (status < 0)
         return status;
     dcrf_dual_reset(&blocks->dual[DCRF_BACKEND_AVERAGE], &blocks->space);
-    if (y) {
+    struct corners corners = {blocks, labels};
+    if (y)
         dcrf_lp_blocks_write(blocks, y, blocks->y);
-        return DCRF_OK;
-    }
-    dcrf_parallel_clear(lp->pool, blocks->y,
-                        lp->model->variables * blocks->space.stride * sizeof *blocks->y);
-    for (size_t a = 0; a < lp->model->variables; a++)
-        blocks->y[a * blocks->space.stride + blocks->column_of[labels[a]]] = 1;
+    else
+        dcrf_parallel_for(lp->pool, lp->model->variables, GRAIN, fill_corners, &corners);
     return DCRF_OK;
 }
 
@@ -130,11 +143,13 @@ static dcrf_status read_best(dcrf_backend_lp *lp, double *pairwise, double *cliq
 
 static dcrf_status reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roundings, double *bound,
                               dcrf_error *error) {
+    const bool is_first = !lp->blocks.y;
     const dcrf_status status = dcrf_lp_blocks_widen(&lp->blocks, error);
     if (status < 0)
         return status;
     struct dcrf_dual *best = &lp->blocks.dual[DCRF_BACKEND_BEST];
     dcrf_dual_reset(best, &lp->blocks.space);
+    lp->blocks.is_blank = is_first;
     best->roundings = roundings;
     *bound = dcrf_dual_bound(&lp->blocks.space, best);
     return DCRF_OK;

@@ -41,12 +41,21 @@ void dcrf_lp_blocks_clear(struct dcrf_lp_blocks *blocks) {
     *blocks = (struct dcrf_lp_blocks){0};
 }
 
+/* Zeros: the padding of rows is not written later. */
+static float *take_block(const struct dcrf_dual_space *space) {
+    float *block = dcrf_allocate(space->variables, space->stride * sizeof *block);
+    if (block)
+        dcrf_parallel_clear(dcrf_workspace_pool(space->workspace), block,
+                            space->variables * space->stride * sizeof *block);
+    return block;
+}
+
 static dcrf_status take_rows(struct dcrf_lp_blocks *blocks, dcrf_error *error) {
     const size_t n = blocks->space.variables, row = blocks->space.stride * sizeof(float);
     const bool is_shared = blocks->used < blocks->all->labels;
-    blocks->y = dcrf_allocate_zero(n, row);
-    blocks->previous = dcrf_allocate_zero(n, row);
-    blocks->z = dcrf_allocate_zero(n, row);
+    blocks->y = take_block(&blocks->space);
+    blocks->previous = take_block(&blocks->space);
+    blocks->z = take_block(&blocks->space);
     if (is_shared)
         blocks->unary = dcrf_allocate(n, row);
     if (!blocks->y || !blocks->previous || !blocks->z || (is_shared && !blocks->unary))
@@ -83,35 +92,38 @@ static size_t count_used(const struct dcrf_lp_blocks *blocks) {
 
 /* A change from old columns to new ones. */
 struct change {
-    struct dcrf_lp_blocks *blocks; /* with the new columns */
-    const size_t *source;          /* per new column, the old one; ascending */
-    size_t columns, stride;        /* the new ones */
-    size_t old_shared, old_stride;
+    const struct dcrf_lp_blocks *from, *to;
+    const size_t *source; /* per new column, the old one; ascending */
 };
 
-/* Entries have `size` bytes. Columns only move towards the end of a row, so starting with the last
- * one allows rows to be changed in place. */
-static void move_rows(const struct change *c, const void *from, void *to, size_t size) {
-    for (size_t a = 0; from && a < c->blocks->space.variables; a++) {
-        const char *old = (const char *)from + a * c->old_stride * size;
-        char *row = (char *)to + a * c->stride * size, shared[sizeof(double)];
-        memcpy(shared, old + c->old_shared * size, size);
-        memset(row + c->columns * size, 0, (c->stride - c->columns) * size);
-        for (size_t k = c->columns; k-- > 0;)
-            memmove(row + k * size,
-                    c->source[k] == c->old_shared ? shared : old + c->source[k] * size, size);
+/* Rows of one block; entries have `size` bytes. Columns only move towards the end of a row, so
+ * starting with the last one allows rows to be changed in place. */
+static void move_rows(const struct change *c, size_t begin, size_t end, const void *from, void *to,
+                      size_t size) {
+    const size_t columns = c->to->space.labels, stride = c->to->space.stride;
+    const size_t old_shared = c->from->used, old_stride = c->from->space.stride;
+    for (size_t a = begin; from && a < end; a++) {
+        const char *old = (const char *)from + a * old_stride * size;
+        char *row = (char *)to + a * stride * size, shared[sizeof(double)];
+        memcpy(shared, old + old_shared * size, size);
+        memset(row + columns * size, 0, (stride - columns) * size);
+        for (size_t k = columns; k-- > 0;)
+            memmove(row + k * size, c->source[k] == old_shared ? shared : old + c->source[k] * size,
+                    size);
     }
 }
 
-static void move_all(const struct change *c, struct dcrf_lp_blocks *from) {
-    struct dcrf_lp_blocks *to = c->blocks;
-    move_rows(c, from->y, to->y, sizeof(float));
-    move_rows(c, from->previous, to->previous, sizeof(float));
-    move_rows(c, from->z, to->z, sizeof(float));
+static void move_all(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct change *c = context;
+    const struct dcrf_lp_blocks *from = c->from, *to = c->to;
+    move_rows(c, begin, end, from->y, to->y, sizeof(float));
+    move_rows(c, begin, end, from->previous, to->previous, sizeof(float));
+    move_rows(c, begin, end, from->z, to->z, sizeof(float));
     for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++) {
-        move_rows(c, from->dual[k].pairwise, to->dual[k].pairwise, sizeof(double));
-        move_rows(c, from->dual[k].clique, to->dual[k].clique, sizeof(double));
-        to->dual[k].roundings = from->dual[k].roundings;
+        const struct dcrf_dual *old = &from->dual[k], *dual = &to->dual[k];
+        move_rows(c, begin, end, old->pairwise, dual->pairwise, sizeof(double));
+        move_rows(c, begin, end, old->clique, dual->clique, sizeof(double));
     }
 }
 
@@ -174,6 +186,7 @@ static dcrf_status make_rows(const struct dcrf_lp_blocks *old, size_t used,
     *made = *old;
     made->space = make_space(old, used);
     made->used = used;
+    made->is_blank = false;
     if (old->y && made->space.stride == old->space.stride)
         return DCRF_OK;
     made->pairs = (struct dcrf_pair_filter){0};
@@ -192,13 +205,12 @@ static dcrf_status widen(struct dcrf_lp_blocks *blocks, size_t used, size_t *sou
     if (status < 0)
         return status;
     assign_columns(blocks, used, source);
-    const struct change change = {.blocks = &made,
-                                  .source = source,
-                                  .columns = made.space.labels,
-                                  .stride = made.space.stride,
-                                  .old_shared = old.used,
-                                  .old_stride = old.space.stride};
-    move_all(&change, &old);
+    struct change change = {&old, &made, source};
+    if (made.y != old.y || !old.is_blank)
+        dcrf_parallel_for(dcrf_workspace_pool(old.all->workspace), old.all->variables, GRAIN,
+                          move_all, &change);
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
+        made.dual[k].roundings = old.dual[k].roundings;
     if (made.y != old.y)
         release_rows(&old);
     *blocks = made;

@@ -18,7 +18,8 @@ struct dcrf_lp_blocks {
     uint16_t *label_of;                /* per column that is not shared */
     bool *is_wanted;                   /* per label, for dcrf_lp_blocks_widen */
     size_t used;                       /* the number of labels with their own column */
-    float *unary;                      /* of the columns; NULL: the model's, all labels are used */
+    bool is_blank; /* new rows, and a new best point: the same number in all columns of a row */
+    float *unary;  /* of the columns; NULL: the model's, all labels are used */
     struct dcrf_pair_filter pairs;
     struct dcrf_dual dual[DCRF_BACKEND_DUALS];
     float *y;        /* the iterate: rows are distributions */
