@@ -17,18 +17,46 @@ struct double_pass {
 /* Channels whose sums are kept in registers. */
 #define CHANNELS 8
 
-/* Compute `channels` channels of one output variable, along one axis; `in` is at its position. */
-static inline void sum_taps(const float *taps, size_t before, size_t after, const double *in,
-                            size_t step, double *out, size_t channels) {
+/* Compute `channels` channels of one output variable, along one axis; `in` is at its position.
+ * Returns their number. */
+static inline __attribute__((always_inline)) size_t sum_taps(const float *taps, size_t before,
+                                                             size_t after, const double *in,
+                                                             size_t step, double *out,
+                                                             size_t channels) {
     double sum[CHANNELS] = {0};
     in -= before * step;
-    for (size_t i = 0; i <= before + after; i++, in += step) {
-        const double weight = (double)taps[i < before ? before - i : i - before];
+    for (size_t i = before; i > 0; i--, in += step)
         for (size_t c = 0; c < channels; c++)
-            sum[c] += weight * in[c];
-    }
+            sum[c] += (double)taps[i] * in[c];
+    for (size_t i = 0; i <= after; i++, in += step)
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += (double)taps[i] * in[c];
     for (size_t c = 0; c < channels; c++)
         out[c] = sum[c];
+    return channels;
+}
+
+/* The same for at most CHANNELS of `left` channels, in constant numbers. */
+static size_t sum_some_taps(const float *taps, size_t before, size_t after, const double *in,
+                            size_t step, double *out, size_t left) {
+    switch (left) {
+    case 1:
+        return sum_taps(taps, before, after, in, step, out, 1);
+    case 2:
+        return sum_taps(taps, before, after, in, step, out, 2);
+    case 3:
+        return sum_taps(taps, before, after, in, step, out, 3);
+    case 4:
+        return sum_taps(taps, before, after, in, step, out, 4);
+    case 5:
+        return sum_taps(taps, before, after, in, step, out, 5);
+    case 6:
+        return sum_taps(taps, before, after, in, step, out, 6);
+    case 7:
+        return sum_taps(taps, before, after, in, step, out, 7);
+    default:
+        return sum_taps(taps, before, after, in, step, out, CHANNELS);
+    }
 }
 
 static void convolve_double(void *context, size_t begin, size_t end, size_t worker) {
@@ -42,13 +70,8 @@ static void convolve_double(void *context, size_t begin, size_t end, size_t work
         const size_t after = pass->length - 1 - at < radius ? pass->length - 1 - at : radius;
         const double *in = pass->in + a * pass->channels;
         double *out = pass->out + a * pass->channels;
-        for (size_t c = 0; c < pass->channels; c += CHANNELS) {
-            const size_t left = pass->channels - c;
-            if (left >= CHANNELS)
-                sum_taps(taps, before, after, in + c, step, out + c, CHANNELS);
-            else
-                sum_taps(taps, before, after, in + c, step, out + c, left);
-        }
+        for (size_t c = 0; c < pass->channels;)
+            c += sum_some_taps(taps, before, after, in + c, step, out + c, pass->channels - c);
     }
 }
 
