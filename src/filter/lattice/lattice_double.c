@@ -1,5 +1,5 @@
 /* The symmetric lattice operator in double, for rigorous bounds: the same plan and matrix as in
- * lattice.c, with plain loops and (B + B^T) / 2 as the mean of two passes. */
+ * lattice.c, with plain loops and (B + B^T) / 2 as the mean of two blurs. */
 #include "core/error.h"
 #include "filter/lattice/lattice.h"
 
@@ -31,8 +31,8 @@ static void blur_double_axis(void *context, size_t begin, size_t end, size_t wor
     }
 }
 
-/* Blur `in` along all axes, in either order, alternating between two buffers; `in` is unchanged.
- * Returns the result, or NULL if interrupted. */
+/* Blur `in` along all axes, in either order, alternating between two buffers, of which `in` may be
+ * the second. Returns the result, or NULL if interrupted. */
 static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, const double *in,
                            bool upwards, double *one, double *other) {
     const size_t axes = blur->lattice->corners;
@@ -48,6 +48,26 @@ static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, 
     return blur->out;
 }
 
+static void add_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_blur *blur = context;
+    for (size_t i = begin * blur->channels; i < end * blur->channels; i++)
+        blur->out[i] += blur->in[i];
+}
+
+/* The sum of both orders, which is twice the symmetric blur. */
+static double *blur_both(struct double_blur *blur, dcrf_workspace *workspace, double *splat,
+                         double *one, double *other) {
+    double *up = blur_double(blur, workspace, splat, true, one, other);
+    double *spare = up == one ? other : one;
+    blur->in = up ? blur_double(blur, workspace, splat, false, spare, splat) : NULL;
+    blur->out = up;
+    if (blur->in)
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), blur->lattice->vertices, VERTEX_GRAIN,
+                          add_double, blur);
+    return blur->in ? up : NULL;
+}
+
 struct double_sums {
     const struct dcrf_lattice *lattice;
     const double *in; /* of the splat */
@@ -55,7 +75,6 @@ struct double_sums {
     const double *blurred;
     double *out;
     size_t channels;
-    bool accumulate;
 };
 
 static void splat_double(void *context, size_t begin, size_t end, size_t worker) {
@@ -75,12 +94,12 @@ static void splat_double(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-/* Half the result of one order of the axes; the sum over both orders is the symmetric operator. */
+/* Half of what is blurred in both orders. */
 static void slice_variable(const struct double_sums *s, struct dcrf_lattice_names names, size_t a) {
     const size_t corners = s->lattice->corners;
     double *out = s->out + a * s->channels;
     for (size_t c = 0; c < s->channels; c++)
-        out[c] = s->accumulate ? out[c] : 0;
+        out[c] = 0;
     for (size_t e = a * corners; e < (a + 1) * corners; e++) {
         const double weight = 0.5 * (double)s->lattice->runs.weight[e];
         const uint32_t vertex = dcrf_lattice_vertex(names, s->lattice->runs.vertex[e]);
@@ -123,13 +142,11 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                             .copies = other + rows * channels};
     struct double_blur blur = {.lattice = lattice, .channels = channels};
     dcrf_lattice_sums_start(&sums.splat, 1, dcrf_workspace_pool(workspace));
-    bool goes_on = dcrf_parallel_while(workspace, sectors, 1, splat_double, &sums);
-    if (goes_on)
+    if (dcrf_parallel_while(workspace, sectors, 1, splat_double, &sums)) {
         dcrf_lattice_sums_join(&sums.splat, 1, dcrf_workspace_pool(workspace));
-    for (int upwards = 0; goes_on && upwards < 2; upwards++) {
-        sums.blurred = blur_double(&blur, workspace, buffer, upwards == 1, one, other);
-        sums.accumulate = upwards == 1;
-        goes_on = sums.blurred && dcrf_parallel_while(workspace, sectors, 1, slice_double, &sums);
+        sums.blurred = blur_both(&blur, workspace, buffer, one, other);
     }
-    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
+    return sums.blurred && dcrf_parallel_while(workspace, sectors, 1, slice_double, &sums)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
