@@ -237,10 +237,10 @@ static void split_variables(void *context, size_t begin, size_t end, double *sum
 static double sum_open_slopes(void *context, size_t begin, size_t end) {
     const struct line_context *c = context;
     const size_t labels = c->space->labels, stride = c->space->stride;
+    const uint8_t *is_open = c->space->is_open, *found = is_open + begin;
     double sum = 0;
-    for (size_t a = begin; a < end; a++) {
-        if (!c->space->is_open[a])
-            continue;
+    for (; (found = memchr(found, true, (size_t)(is_open + end - found))); found++) {
+        const size_t a = (size_t)(found - is_open);
         double lowest = INFINITY, slope = 0;
         for (size_t k = a * stride; k < a * stride + labels; k++) {
             double base, change;

@@ -183,24 +183,23 @@ static dcrf_status find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error 
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-/* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
-static double sum_objective(void *context, size_t begin, size_t end) {
-    const struct dcrf_lp_blocks *blocks = context;
+/* y = P(z + tau (A alpha + v - phi)). The sums: the objective, which is phi'z + the smoothed
+ * pairwise and clique terms as the dual point sees them; sum_a D_a <z - y, y - previous>, which is
+ * positive where the momentum points uphill; and the number of variables whose y uses the shared
+ * column. */
+enum { OBJECTIVE, UPHILL, NEW_LABELS, DESCEND_SUMS };
+
+/* A row's part of the objective, at z. */
+static double add_objective(const struct dcrf_lp_blocks *blocks, size_t a, double sum) {
     const struct dcrf_dual_space *space = &blocks->space;
     const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
     const float *unary = dcrf_dual_unary(space);
-    double sum = 0;
-    for (size_t a = begin; a < end; a++)
-        for (size_t k = a * space->stride; k < a * space->stride + space->labels; k++) {
-            const double dual = current->pairwise[k] + (current->clique ? current->clique[k] : 0);
-            sum += (double)blocks->z[k] * ((double)unary[k] - dual);
-        }
+    for (size_t k = a * space->stride; k < a * space->stride + space->labels; k++) {
+        const double dual = current->pairwise[k] + (current->clique ? current->clique[k] : 0);
+        sum += (double)blocks->z[k] * ((double)unary[k] - dual);
+    }
     return sum;
 }
-
-/* y = P(z + tau (A alpha + v - phi)). The sums: sum_a D_a <z - y, y - previous>, which is positive
- * where the momentum points uphill, and the number of variables whose y uses the shared column. */
-enum { UPHILL, NEW_LABELS, DESCEND_SUMS };
 
 static void descend_rows(const dcrf_backend_lp *lp, size_t begin, size_t end, double *sums) {
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
@@ -208,6 +207,7 @@ static void descend_rows(const dcrf_backend_lp *lp, size_t begin, size_t end, do
     const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
     const float *unary = dcrf_dual_unary(space);
     for (size_t a = begin; a < end; a++) {
+        sums[OBJECTIVE] = add_objective(blocks, a, sums[OBJECTIVE]);
         const size_t row = a * space->stride;
         const float tau = (float)lp->epsilon / lp->metric[a];
         float *y = blocks->y + row;
@@ -245,6 +245,7 @@ static void descend_cuts(void *context, size_t begin, size_t end, double *sums) 
     const float *unary = dcrf_dual_unary(space);
     double slope[DCRF_CUTS_MOST_LABELS], gradient[DCRF_CUTS_MOST_LABELS];
     for (size_t a = begin; a < end; a++) {
+        sums[OBJECTIVE] = add_objective(blocks, a, sums[OBJECTIVE]);
         const size_t row = a * space->stride;
         float *y = blocks->y + row;
         const float *previous = blocks->previous + row;
@@ -275,13 +276,15 @@ static void want_new_labels(dcrf_backend_lp *lp) {
     }
 }
 
-static dcrf_status find_y(dcrf_backend_lp *lp, double *uphill, dcrf_error *error) {
+static dcrf_status find_y(dcrf_backend_lp *lp, struct dcrf_backend_advanced *done,
+                          dcrf_error *error) {
     double sums[DESCEND_SUMS];
     for (;;) {
         dcrf_parallel_sums(lp->pool, lp->model->variables,
                            lp->blocks.space.is_potts ? descend : descend_cuts, lp, sums,
                            DESCEND_SUMS);
-        *uphill = sums[UPHILL];
+        done->objective = sums[OBJECTIVE];
+        done->uphill = sums[UPHILL];
         if (sums[NEW_LABELS] == 0)
             return DCRF_OK;
         want_new_labels(lp);
@@ -339,11 +342,10 @@ static dcrf_status advance(dcrf_backend_lp *lp, const struct dcrf_backend_advanc
     struct dcrf_lp_blocks *blocks = &lp->blocks;
     float *swap = blocks->previous;
     improve(blocks, how, done);
-    done->objective = dcrf_parallel_sum(lp->pool, n, sum_objective, blocks);
     blocks->previous = blocks->y;
     blocks->y = swap;
     lp->epsilon = how->epsilon;
-    dcrf_status status = find_y(lp, &done->uphill, error);
+    dcrf_status status = find_y(lp, done, error);
     if (status == DCRF_OK && how->inner_steps > 0) {
         status = dcrf_lp_majorant(blocks, lp->metric, how->epsilon, how->inner_steps,
                                   done->decrease, error);

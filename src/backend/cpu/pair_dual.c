@@ -176,6 +176,8 @@ static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
     const size_t *alive = c->filter->alive + addition->first;
     for (size_t a = begin; a < end; a++) {
         double *out = c->out + a * stride;
+        if (c->filter->is_blank)
+            memset(out, 0, stride * sizeof *out);
         if (addition->from)
             for (size_t k = 0; k < addition->count; k++)
                 out[alive[k]] += c->weight * addition->from[a * addition->count + k];
@@ -198,14 +200,18 @@ static void add_cuts(void *context, size_t begin, size_t end, size_t worker) {
         for (size_t k = 0; k < addition->count; k++)
             values[alive[k]] = addition->from ? addition->from[a * addition->count + k]
                                               : (double)c->filter->filtered[a * c->stride + k];
+        if (c->filter->is_blank)
+            memset(c->out + a * stride, 0, stride * sizeof *c->out);
         dcrf_cuts_add(c->group->cuts, c->weight, values, c->out + a * stride);
     }
 }
 
 static void add_columns(struct addition *addition) {
-    const struct dcrf_dual_space *space = addition->context->filter->space;
+    struct dcrf_pair_filter *filter = addition->context->filter;
+    const struct dcrf_dual_space *space = filter->space;
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
                       addition->context->group->cuts ? add_cuts : add_labels, addition);
+    filter->is_blank = false;
 }
 
 /* ---- the filter ----------------------------------------------------------------------------- */
@@ -425,8 +431,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
     const dcrf_levels levels = find_levels(filter, shape);
     if (!take_blocks(filter))
         return dcrf_fail_memory(error, "the ordered filter");
-    dcrf_parallel_clear(pool, dual->pairwise,
-                        space->variables * space->stride * sizeof *dual->pairwise);
+    filter->is_blank = true;
     dual->roundings.pairwise = dcrf_pair_roundings(space, shape);
     dcrf_status status = DCRF_OK;
     for (size_t g = 0; g < space->columns->group_count && status == DCRF_OK; g++) {
@@ -438,5 +443,8 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
         dcrf_parallel_for(pool, space->variables, GRAIN, pack, &context);
         status = filter_group(&context, shape, &levels, g, error);
     }
+    if (filter->is_blank)
+        dcrf_parallel_clear(pool, dual->pairwise,
+                            space->variables * space->stride * sizeof *dual->pairwise);
     return status;
 }

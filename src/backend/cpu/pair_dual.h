@@ -14,6 +14,7 @@ struct dcrf_pair_filter {
     float *columns;           /* of a group of kernels with cuts; NULL if all columns are labels */
     size_t *alive;            /* the columns with an entry above the threshold */
     size_t alive_count;
+    bool is_blank;  /* nothing has been added to the point yet: rows are cleared first */
     float *largest; /* per chunk of variables and column */
     float *nodes, *table;
     const struct dcrf_interrupt *interrupt; /* checked in long computations; NULL: none */
