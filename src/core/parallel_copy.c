@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Bytes per chunk. */
-#define GRAIN ((size_t)1 << 16)
+/* About so many bytes per chunk. */
+#define BYTES ((size_t)1 << 16)
 
 struct copy {
     char *to;
@@ -22,14 +22,14 @@ static void copy_some(void *context, size_t begin, size_t end, size_t worker) {
 
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes) {
     struct copy copy = {to, from};
-    dcrf_parallel_for(pool, bytes, GRAIN, copy_some, &copy);
+    dcrf_parallel_for(pool, bytes, dcrf_even_grain(bytes, BYTES), copy_some, &copy);
 }
 
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes) {
     dcrf_parallel_copy(pool, to, NULL, bytes);
 }
 
-/* Rows per chunk. */
+/* About so many rows per chunk. */
 #define ROWS 4096
 
 struct column {
@@ -48,5 +48,5 @@ static void copy_column(void *context, size_t begin, size_t end, size_t worker) 
 void dcrf_parallel_column(dcrf_pool *pool, float *to, const float *rows, size_t stride,
                           size_t count) {
     struct column column = {to, rows, stride};
-    dcrf_parallel_for(pool, count, ROWS, copy_column, &column);
+    dcrf_parallel_for(pool, count, dcrf_even_grain(count, ROWS), copy_column, &column);
 }

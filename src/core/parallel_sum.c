@@ -24,11 +24,9 @@ static void sum_chunk(void *context, size_t begin, size_t end, size_t worker) {
 
 static void sum_work(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *context,
                      double *totals, size_t width, dcrf_work work) {
-    const size_t least_grain = 1024;
+    const size_t least_grain = 1024, even = (count + MOST_CHUNKS - 1) / MOST_CHUNKS;
     double parts[MOST_CHUNKS * DCRF_MOST_SUMS];
-    size_t grain = (count + MOST_CHUNKS - 1) / MOST_CHUNKS;
-    if (grain < least_grain)
-        grain = least_grain;
+    const size_t grain = dcrf_even_grain(count, even > least_grain ? even : least_grain);
     struct sums sums = {task, context, grain, width, parts};
     dcrf_parallel_for_work(pool, count, grain, sum_chunk, &sums, work);
     memset(totals, 0, width * sizeof *totals);

@@ -53,6 +53,13 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
 void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
                             void *context, dcrf_work work);
 
+/* A grain of about `usual` indices, a multiple of 16, such that 2, 4, 8 or 16 threads have equal
+ * shares. It depends on count alone. */
+size_t dcrf_even_grain(size_t count, size_t usual);
+
+/* dcrf_parallel_for over rows of variables, with such a grain. */
+void dcrf_parallel_rows(dcrf_pool *pool, size_t count, dcrf_task task, void *context);
+
 /* memcpy, and memset to zero, by all threads. */
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes);

@@ -105,7 +105,7 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
         term->row_sum = dcrf_densecrf_largest(sums, n);
     if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
         struct inversion inversion = {sums, normalization == DCRF_DENSECRF_SYMMETRIC};
-        dcrf_parallel_for(pool, n, 8 * DCRF_DENSECRF_GRAIN, invert_sums, &inversion);
+        dcrf_parallel_rows(pool, n, invert_sums, &inversion);
         status =
             dcrf_lattice_scale(lattice, pool, normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
                                normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);

@@ -11,13 +11,13 @@
  * copies between the two orders go by segments.
  *
  * A grid of three axes is treated as its planes stacked, one of a single axis as a single line. */
-#include "core/memory.h"
+#include "core/owned.h"
 #include "densecrf/densecrf.h"
 
-/* With few labels rows are short, so more of them fit in the cache. */
+/* Lines of a strip. With few labels rows are short, so more of them fit in the cache. */
 #define FEW_LABELS 4
-#define STRIP_BITS_FEW 6
-#define STRIP_BITS_MANY 5
+#define STRIP_FEW 64
+#define STRIP_MANY 32
 
 /* Panels such that sectors of bands (lattice_sectors.c) are about square, which shares fewer
  * vertices. */
@@ -38,19 +38,41 @@ struct stretch {
 /* The stretch of a line that starts at column `from` in walking order, where `walked` is its place
  * in a walk by columns of `lines` lines. */
 static struct stretch stretch_at(size_t width, size_t lines, size_t walked, size_t from,
-                                 unsigned band_bits, bool is_back) {
-    const size_t end = ((walked >> band_bits) + 1) << band_bits; /* of the band */
+                                 size_t band, bool is_back) {
+    const size_t end = (walked / band + 1) * band; /* of the band */
     const size_t fit = (end - walked + lines - 1) / lines;
     const size_t columns = fit < width - from ? fit : width - from;
     return (struct stretch){is_back ? width - from - columns : from, columns};
 }
 
-/* Fill crf->order by walking through the image. `next`: where the next variable of each band goes.
- * Returns the number of stretches. */
-static size_t walk(const dcrf_densecrf *crf, unsigned strip_bits, size_t *next) {
-    const size_t all = crf->grid.size[0], height = crf->variables / all;
-    const size_t strip = (size_t)1 << strip_bits, panels = panels_of(crf);
-    size_t stretches = 0;
+/* The next segment of each band, and its next place. */
+struct filling {
+    const dcrf_densecrf *crf;
+    size_t *segment, *place;
+};
+
+static void count_segment(const struct filling *filling, size_t band, size_t variable,
+                          size_t count) {
+    (void)variable, (void)count;
+    filling->segment[band]++;
+}
+
+/* Write a segment and its part of the order: `count` variables from `variable` on. */
+static void fill_segment(const struct filling *filling, size_t band, size_t variable,
+                         size_t count) {
+    uint32_t *to = filling->crf->order + filling->place[band];
+    filling->crf->segment[filling->segment[band]++] = (uint32_t)filling->place[band];
+    for (size_t i = 0; i < count; i++)
+        to[i] = (uint32_t)(variable + i);
+    filling->place[band] += count;
+}
+
+/* Visit all stretches, line by line, panel by panel. */
+static void walk(const struct filling *filling, size_t strip,
+                 void (*visit)(const struct filling *filling, size_t band, size_t variable,
+                               size_t count)) {
+    const dcrf_densecrf *crf = filling->crf;
+    const size_t all = crf->grid.size[0], height = crf->variables / all, panels = panels_of(crf);
     for (size_t panel = 0; panel < panels; panel++) {
         const size_t left = panel * all / panels, width = (panel + 1) * all / panels - left;
         for (size_t y = 0; y < height; y++) {
@@ -59,52 +81,43 @@ static size_t walk(const dcrf_densecrf *crf, unsigned strip_bits, size_t *next) 
             for (size_t from = 0; from < width;) {
                 const size_t walked = left * height + top * width + from * lines + (y - top);
                 const struct stretch stretch =
-                    stretch_at(width, lines, walked, from, 2 * strip_bits, is_back);
-                uint32_t *to = crf->order + next[walked >> (2 * strip_bits)];
-                for (size_t i = 0; i < stretch.columns; i++)
-                    to[i] = (uint32_t)(y * all + left + stretch.first + i);
-                next[walked >> (2 * strip_bits)] += stretch.columns;
+                    stretch_at(width, lines, walked, from, crf->band, is_back);
+                visit(filling, walked / crf->band, y * all + left + stretch.first, stretch.columns);
                 from += stretch.columns;
-                stretches++;
             }
         }
     }
-    return stretches;
 }
 
-/* Write the first place of each segment and the first segment of each band. */
-static void find_segments(const dcrf_densecrf *crf) {
-    size_t count = 0;
-    for (size_t band = 0; band < crf->bands; band++) {
-        const size_t begin = band * crf->band;
-        const size_t left = crf->variables - begin,
-                     end = left < crf->band ? crf->variables : begin + crf->band;
-        crf->band_segment[band] = count;
-        crf->segment[count++] = (uint32_t)begin;
-        for (size_t place = begin + 1; place < end; place++)
-            if (crf->order[place] != crf->order[place - 1] + 1)
-                crf->segment[count++] = (uint32_t)place;
-    }
-    crf->band_segment[crf->bands] = count;
-    crf->segment[count] = (uint32_t)crf->variables;
+/* Bands of squares, or nearly: of whole columns of a strip, and as many in every sector. */
+static size_t band_of(const dcrf_densecrf *crf, size_t strip) {
+    return (dcrf_even_grain(crf->variables, strip * strip) + strip - 1) / strip * strip;
 }
 
 bool dcrf_densecrf_order_new(dcrf_densecrf *crf) {
-    const unsigned strip_bits = crf->labels <= FEW_LABELS ? STRIP_BITS_FEW : STRIP_BITS_MANY;
-    crf->band = (size_t)1 << (2 * strip_bits);
+    const size_t strip = crf->labels <= FEW_LABELS ? STRIP_FEW : STRIP_MANY;
+    crf->band = band_of(crf, strip);
     crf->bands = (crf->variables + crf->band - 1) / crf->band;
     crf->sectors = dcrf_lattice_sector_count(crf->variables, crf->bands);
     crf->order = dcrf_allocate(crf->variables, sizeof *crf->order);
     crf->band_segment = dcrf_allocate(crf->bands + 1, sizeof *crf->band_segment);
-    if (!crf->order || !crf->band_segment)
+    DCRF_SCOPED size_t *next = dcrf_allocate_zero(crf->bands, 2 * sizeof *next);
+    if (!crf->order || !crf->band_segment || !next)
         return false;
-    for (size_t i = 0; i < crf->bands; i++)
-        crf->band_segment[i] = i * crf->band;
-    const size_t stretches =
-        walk(crf, strip_bits, crf->band_segment); /* a segment has one or more */
-    crf->segment = dcrf_allocate(stretches + 1, sizeof *crf->segment);
+    const struct filling filling = {crf, next, next + crf->bands};
+    walk(&filling, strip, count_segment);
+    size_t count = 0;
+    for (size_t band = 0; band < crf->bands; band++) {
+        crf->band_segment[band] = count;
+        count += filling.segment[band];
+        filling.segment[band] = crf->band_segment[band];
+        filling.place[band] = band * crf->band;
+    }
+    crf->band_segment[crf->bands] = count;
+    crf->segment = dcrf_allocate(count + 1, sizeof *crf->segment);
     if (!crf->segment)
         return false;
-    find_segments(crf);
+    walk(&filling, strip, fill_segment);
+    crf->segment[count] = (uint32_t)crf->variables;
     return true;
 }

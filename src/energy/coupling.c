@@ -4,8 +4,6 @@
 #include "core/memory.h"
 #include "model/cuts.h"
 
-#define ROWS_PER_CHUNK 1024
-
 /* group->diagonal = sum of w_m diag(K_m) */
 struct diagonals {
     const struct dcrf_coupling *coupling;
@@ -41,8 +39,8 @@ static dcrf_status add_group(struct dcrf_coupling *coupling, size_t first, size_
     if (!group->diagonal)
         return dcrf_fail_memory(error, "the diagonals of a model");
     struct diagonals diagonals = {coupling, group};
-    dcrf_parallel_for(dcrf_workspace_pool(coupling->workspace), model->variables, ROWS_PER_CHUNK,
-                      sum_diagonals, &diagonals);
+    dcrf_parallel_rows(dcrf_workspace_pool(coupling->workspace), model->variables, sum_diagonals,
+                       &diagonals);
     return DCRF_OK;
 }
 
@@ -187,7 +185,7 @@ dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const floa
                                                             model->labels, model->stride, error);
         if (status < 0)
             return status;
-        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_compatible, &pass);
+        dcrf_parallel_rows(pool, model->variables, add_compatible, &pass);
     }
     return DCRF_OK;
 }

@@ -18,7 +18,6 @@ const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
 const struct dcrf_slot dcrf_energy_slot3 = {"sums of an energy"};
 
 #define LABELS_PER_BLOCK 32
-#define ROWS_PER_CHUNK 1024
 #define CLIQUES_PER_CHUNK 8
 
 struct labelling {
@@ -101,7 +100,7 @@ static dcrf_status sum_kernel(struct labelling *x, double *total, dcrf_error *er
     for (x->first = 0; x->first < x->listed_count; x->first += LABELS_PER_BLOCK) {
         const size_t left = x->listed_count - x->first;
         x->channels = left < LABELS_PER_BLOCK ? left : LABELS_PER_BLOCK;
-        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicators, x);
+        dcrf_parallel_rows(pool, model->variables, fill_indicators, x);
         TRY(dcrf_operator_apply(op, x->workspace, DCRF_SYMMETRIC, x->in, x->out,
                                 model->variables * x->stride, x->channels, x->stride, error));
         *total += dcrf_parallel_sum(pool, model->variables, sum_indicators, x);

@@ -11,7 +11,6 @@
 
 /* Maximum number of labels filtered together. */
 #define CHANNELS 8
-#define ROWS_PER_CHUNK 1024
 
 static size_t channels_of(size_t label_count) {
     return label_count < CHANNELS ? label_count : CHANNELS;
@@ -92,7 +91,7 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
                                         .filtered = filtered,
                                         .mu = mu,
                                         .label_count = label_count};
-        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_indicators, &indicators);
+        dcrf_parallel_rows(pool, n, fill_indicators, &indicators);
         status = op->methods->apply_double(op, workspace, block, filtered, channels, error);
         if (status == DCRF_OK)
             *sum += dcrf_parallel_sum(pool, n, sum_filtered, &indicators);

@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 4096
+/* About so many rows of unary energies per partial sum. */
+#define SUMMED_ROWS 1024
 
 struct smallest {
     const dcrf_model *model;
@@ -130,6 +131,7 @@ static dcrf_status add_constant_pairs(const dcrf_plan *plan, dcrf_workspace *wor
 
 struct columns {
     const dcrf_model *model;
+    size_t grain;    /* rows per chunk */
     double *partial; /* chunks x labels */
 };
 
@@ -137,7 +139,7 @@ static void sum_columns(void *context, size_t begin, size_t end, size_t worker) 
     (void)worker;
     const struct columns *columns = context;
     const dcrf_model *model = columns->model;
-    double *sums = columns->partial + begin / ROWS_PER_CHUNK * model->labels;
+    double *sums = columns->partial + begin / columns->grain * model->labels;
     memset(sums, 0, model->labels * sizeof *sums);
     for (size_t a = begin; a < end; a++)
         for (size_t i = 0; i < model->labels; i++)
@@ -153,14 +155,15 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     TRY(dcrf_plan_check(plan, error));
-    const size_t chunks = (model->variables + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK;
+    const size_t grain = dcrf_even_grain(model->variables, SUMMED_ROWS);
+    const size_t chunks = (model->variables + grain - 1) / grain;
     double *unary = dcrf_workspace_slot(workspace, &dcrf_energy_slot2, chunks + 2,
                                         model->labels * sizeof *unary);
     if (!unary)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
     double *pairwise = unary + model->labels;
-    struct columns columns = {model, pairwise + model->labels};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), model->variables, ROWS_PER_CHUNK, sum_columns,
+    struct columns columns = {model, grain, pairwise + model->labels};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), model->variables, grain, sum_columns,
                       &columns);
     memset(unary, 0, 2 * model->labels * sizeof *unary);
     for (size_t k = 0; k < chunks * model->labels; k++)
@@ -199,7 +202,7 @@ static void label_rows(void *context, size_t begin, size_t end, size_t worker) {
 void dcrf_labels_of_marginals(const struct dcrf_marginals *marginals, dcrf_pool *pool,
                               uint16_t *labels) {
     struct rounding rounding = {marginals, labels};
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, label_rows, &rounding);
+    dcrf_parallel_rows(pool, marginals->variables, label_rows, &rounding);
 }
 
 void dcrf_marginals_of_labels(const uint16_t *labels, size_t variables, size_t stride,

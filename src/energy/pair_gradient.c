@@ -34,7 +34,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
 /* Sums over variables that are too many for dcrf_parallel_sums are computed in this many parts,
  * independently of the number of threads. */
 #define PARTS 16
@@ -335,9 +334,9 @@ static dcrf_status add_features_of(struct step *step, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(step->g->workspace);
     const size_t n = step->g->plan->model->variables;
     for (step->feature = 0; step->feature < kernel_of(step)->features.dimension; step->feature++) {
-        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
+        dcrf_parallel_rows(pool, n, multiply_rows, step);
         TRY(filter(step, step->g->in, step->g->out, error));
-        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, subtract_rows, step);
+        dcrf_parallel_rows(pool, n, subtract_rows, step);
     }
     return DCRF_OK;
 }
@@ -383,7 +382,7 @@ static dcrf_status add_squares(struct step *step, dcrf_error *error) {
     const size_t count = kernel_of(step)->features.dimension;
     step->values = step->q;
     for (step->feature = 0; step->feature < count; step->feature++) {
-        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
+        dcrf_parallel_rows(pool, n, multiply_rows, step);
         TRY(filter(step, step->g->in, step->g->out, error));
         step->g->kernels[step->kernel].sigma[step->feature] +=
             dcrf_parallel_sum(pool, n, squares_of_rows, step);
@@ -412,7 +411,7 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, size_t t, const
         if (!q_derivative && !g->kernels[m].h)
             continue;
         TRY(filter(&step, g->adjoint, g->returned, error));
-        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
+        dcrf_parallel_rows(pool, model->variables, add_returned, &step);
         if (g->kernels[m].features)
             TRY(add_features(&step, error));
         if (is_in_span(g, m))

@@ -3,8 +3,6 @@
 #include "core/workspace.h"
 #include "dsp/dsp.h"
 
-#define ROWS_PER_CHUNK 1024
-
 static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
 }
@@ -20,7 +18,7 @@ static void softmax_rows(struct dcrf_softmax *softmax, dcrf_pool *pool, size_t v
     if (sums)
         dcrf_parallel_sums(pool, variables, update_rows, softmax, sums, DCRF_SOFTMAX_SUMS);
     else
-        dcrf_parallel_for(pool, variables, ROWS_PER_CHUNK, update_only, softmax);
+        dcrf_parallel_rows(pool, variables, update_only, softmax);
 }
 
 /* From the message; factor 0: from the unary energies alone. */

@@ -11,8 +11,6 @@ const struct dcrf_slot dcrf_operator_slot = {"an application"};
 const struct dcrf_slot dcrf_operator_slot2 = {"a second buffer of an application"};
 const struct dcrf_slot dcrf_histogram_slot = {"histograms of the ordered filter"};
 
-#define ROWS_PER_CHUNK 4096
-
 static void invert_sums(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     float *scale = context;
@@ -30,8 +28,7 @@ static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_
         return dcrf_fail_memory(error, "the normalization of a kernel");
     dcrf_status status = dcrf_operator_row_sums(op, workspace, scale, op->variables, error);
     if (status == DCRF_OK) {
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), op->variables, ROWS_PER_CHUNK,
-                          invert_sums, scale);
+        dcrf_parallel_rows(dcrf_workspace_pool(workspace), op->variables, invert_sums, scale);
         status = op->methods->rescale(op, workspace, scale, error);
     }
     op->scale = scale; /* which a grid goes on reading */
@@ -183,7 +180,7 @@ dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *work
     if (!ones)
         return dcrf_fail_memory(error, "the row sums of a kernel");
     float *sums = ones + n * DCRF_NARROW_LANES;
-    dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, ones);
+    dcrf_parallel_rows(pool, n, fill_ones, ones);
     TRY(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, ones, sums,
                             op->variables * DCRF_NARROW_LANES, 1, DCRF_NARROW_LANES, error));
     dcrf_parallel_column(pool, row_sums, sums, DCRF_NARROW_LANES, n);

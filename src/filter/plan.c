@@ -14,8 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-
 static dcrf_status build_kernel(struct dcrf_plan_kernel *built,
                                 const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,
@@ -288,8 +286,7 @@ dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspac
             continue;
         TRY(dcrf_go_on(workspace, "summing up", error));
         TRY(op->methods->apply_double(op, workspace, in, scratch, channels, error));
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), count, ROWS_PER_CHUNK, add_doubles,
-                          &addition);
+        dcrf_parallel_rows(dcrf_workspace_pool(workspace), count, add_doubles, &addition);
     }
     return DCRF_OK;
 }
@@ -318,6 +315,6 @@ void dcrf_plan_remove_diagonal(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const float *diagonal, const float *in, float *out, size_t channels,
                                size_t stride) {
     struct diagonal_removal removal = {diagonal, in, out, channels, stride};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), plan->model->variables, ROWS_PER_CHUNK,
-                      remove_diagonal, &removal);
+    dcrf_parallel_rows(dcrf_workspace_pool(workspace), plan->model->variables, remove_diagonal,
+                       &removal);
 }

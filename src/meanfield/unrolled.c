@@ -15,8 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-
 struct dcrf_unrolled {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
@@ -192,8 +190,8 @@ dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *u, float *log_q, size_t count, si
     if (!u->has_run)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
     struct logarithms logarithms = {.unrolled = u, .out = log_q, .stride = stride};
-    dcrf_parallel_for(dcrf_workspace_pool(u->workspace), u->plan->model->variables, ROWS_PER_CHUNK,
-                      log_rows, &logarithms);
+    dcrf_parallel_rows(dcrf_workspace_pool(u->workspace), u->plan->model->variables, log_rows,
+                       &logarithms);
     return DCRF_OK;
 }
 
@@ -272,8 +270,7 @@ static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_
     }
     for (size_t t = u->iterations + 1; t-- > 0 && status == DCRF_OK;) {
         back.q = u->q[t];
-        dcrf_parallel_for(dcrf_workspace_pool(u->workspace), model->variables, ROWS_PER_CHUNK,
-                          back_rows, &back);
+        dcrf_parallel_rows(dcrf_workspace_pool(u->workspace), model->variables, back_rows, &back);
         back.is_by_logarithm = false;
         if (t > 0)
             status = dcrf_pair_gradient_add(pairs, t - 1, u->message, 2, u->derivative, error);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-
 /* A row is hit by one draw with probability 1 / labels, so it is missed by all draws with
  * probability exp(-DRAWS_PER_LABEL). Such a row takes its largest entry. */
 #define DRAWS_PER_LABEL 16
@@ -134,7 +132,7 @@ void dcrf_round_in_order(const struct dcrf_thresholds *thresholds,
                          const struct dcrf_marginals *marginals, dcrf_pool *pool, double threshold,
                          uint16_t *labels) {
     struct rounding rounding = {marginals, thresholds, threshold, labels};
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_in_order, &rounding);
+    dcrf_parallel_rows(pool, marginals->variables, round_in_order, &rounding);
 }
 
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
@@ -146,5 +144,5 @@ void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
         return;
     }
     draw(thresholds, rng);
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_threshold, &rounding);
+    dcrf_parallel_rows(pool, marginals->variables, round_threshold, &rounding);
 }

@@ -19,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 49 x 1024 variables, which 16 threads would process 1024 at a time in four rounds. */
 #define WIDTH 256
-#define HEIGHT 192
+#define HEIGHT 196
 #define VARIABLES (WIDTH * HEIGHT)
 #define THREADS 16
 #define MOST_LOOPS 4096
@@ -58,8 +59,8 @@ static dcrf_densecrf *new_crf(dcrf_workspace *workspace, const unsigned char *rg
 
 /* ---- sectors -------------------------------------------------------------------------------- */
 
-/* There is a sector for every thread, none has many more bands than others, and no two sectors add
- * to the same row. */
+/* There is a sector for every thread, none has many more variables than others, and no two sectors
+ * add to the same row. */
 static void check_sectors(const struct dcrf_lattice *lattice, size_t threads) {
     const struct dcrf_lattice_sectors *sectors = &lattice->runs.sectors;
     const size_t bands = lattice->runs.band_count, corners = lattice->corners;
@@ -69,7 +70,9 @@ static void check_sectors(const struct dcrf_lattice *lattice, size_t threads) {
     for (size_t g = 0; g < sectors->count; g++) {
         const size_t first = dcrf_lattice_sector_first(lattice, g),
                      last = dcrf_lattice_sector_first(lattice, g + 1);
-        assert_true(last > first && last - first <= bands / sectors->count + 1);
+        assert_true(last > first &&
+                    (last - first) * lattice->runs.band_variables * sectors->count <=
+                        VARIABLES * 1.04);
         assert_int_equal(sectors->sector[g].first_row, copies);
         copies += sectors->sector[g].rows;
         for (size_t e = lattice->runs.band[first] * corners; e < lattice->runs.band[last] * corners;
@@ -163,6 +166,7 @@ static void splats_are_divided_evenly(void **state) {
 struct loops {
     atomic_size_t count;
     atomic_size_t chunks[MOST_LOOPS];
+    atomic_size_t largest[MOST_LOOPS]; /* chunk */
     size_t indices[MOST_LOOPS];
 };
 
@@ -175,7 +179,26 @@ static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
         atomic_store(&loops->count, chunk->loop + 1);
     } else {
         atomic_fetch_add(&loops->chunks[chunk->loop], 1);
+        if (chunk->begin == 0) /* only the last one can be smaller */
+            atomic_store(&loops->largest[chunk->loop], chunk->end);
     }
+}
+
+/* The indices of the thread that has most, if each takes the next chunk when it has done one. */
+static size_t largest_share(const struct loops *loops, size_t loop) {
+    const size_t chunks = atomic_load(&loops->chunks[loop]);
+    const size_t grain = atomic_load(&loops->largest[loop]);
+    const size_t last = loops->indices[loop] - (chunks - 1) * grain;
+    const size_t rounds = (chunks - 1) / THREADS; /* before the last one */
+    return rounds * grain + (chunks % THREADS == 1 ? last : grain);
+}
+
+/* Loops over all variables have about equal shares. */
+#define MOST_UNEVEN 1.1
+static void check_shares(const struct loops *loops, size_t loop) {
+    const size_t share = largest_share(loops, loop);
+    if (loops->indices[loop] == VARIABLES && share * THREADS > MOST_UNEVEN * VARIABLES)
+        fail_msg("loop %zu: one thread has %zu of %d variables", loop, share, VARIABLES);
 }
 
 /* From loop `first` on, only loops over few rows of vertices have fewer chunks than threads. There
@@ -189,6 +212,7 @@ static void check_loops(const struct loops *loops, size_t first, size_t least, s
         const bool is_small = indices > THREADS && chunks * MOST_ROWS >= indices;
         if (chunks < THREADS && !is_small)
             fail_msg("loop %zu: %zu indices in %zu chunks", i, indices, chunks);
+        check_shares(loops, i);
     }
 }
 

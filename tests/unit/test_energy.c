@@ -160,12 +160,13 @@ static void there_may_be_thousands_of_labels(void **state) {
 
 static void threads_do_not_change_a_byte(void **state) {
     (void)state;
-    const size_t threads[] = {1, 2, 3, 8};
+    enum { TIMES = 5 };
+    const size_t threads[TIMES] = {1, 2, 3, 8, 16};
     const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_FAST};
     for (size_t k = 0; k < 2; k++) {
-        dcrf_energy labels[4];
-        double of_kernel[4][KERNELS];
-        for (size_t t = 0; t < 4; t++) {
+        dcrf_energy labels[TIMES];
+        double of_kernel[TIMES][KERNELS];
+        for (size_t t = 0; t < TIMES; t++) {
             /* 1200 variables: the sums take two chunks. */
             struct scene s = new_scene(dcrf_grid_2d(40, 30), 5, threads[t], kinds[k], NO_MATRICES);
             uint16_t *x = new_labels(&s);

@@ -479,12 +479,12 @@ static void segments_are_as_many_as_pay(void **state) {
 /* Groups of variables have joint copies of rows with up to two threads, separate ones with more. */
 static void all_threads_give_the_same_bytes(void **state) {
     (void)state;
-    const size_t threads[] = {1, 2, 3, 7}, channels[] = {3, 21, 40}, n = 17000;
+    const size_t threads[] = {1, 2, 3, 7, 16}, channels[] = {3, 21, 40}, n = 17000;
     for (size_t d = 2; d <= 5; d += 3)
         for (size_t c = 0; c < 3; c++) {
             const size_t stride = dcrf_padded(channels[c]);
             float *in = random_block(n, stride, -1, 1, c), *expected = NULL;
-            for (size_t t = 0; t < 4; t++) {
+            for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
                 dcrf_workspace *workspace = new_workspace(threads[t]);
                 dcrf_operator *op = new_lattice(n, d, 10, DCRF_NORMALIZE_SYMMETRIC, workspace);
                 float *out = new_applied(op, workspace, DCRF_SYMMETRIC, in, channels[c], stride);

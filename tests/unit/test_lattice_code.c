@@ -191,7 +191,8 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
     uint32_t *neighbours = malloc(2 * list.count * sizeof *neighbours);
     size_t found = 0;
     for (size_t axis = 0; axis < corners; axis++) {
-        dcrf_lattice_order_connect(&order, list.count, axis, neighbours);
+        for (size_t part = 0; part < dcrf_lattice_order_parts(&order, list.count); part++)
+            dcrf_lattice_order_connect(&order, list.count, axis, part, neighbours);
         for (size_t v = 0; v < list.count; v++)
             for (size_t direction = 0; direction < 2; direction++) {
                 int64_t key[DCRF_MAX_CORNERS];

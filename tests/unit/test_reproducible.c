@@ -142,7 +142,7 @@ static void run_setting(const struct setting *setting, size_t threads, struct re
 
 static void threads_do_not_change_a_byte(void **state) {
     (void)state;
-    const size_t threads[] = {1, 2, 3, 8};
+    const size_t threads[] = {1, 2, 3, 8, 16};
     for (size_t i = 0; i < SETTINGS; i++) {
         const size_t n = settings[i].width * settings[i].height;
         struct results once = new_results(n), again = new_results(n);

@@ -140,7 +140,7 @@ static void thread_counts_give_the_same_bytes(void **state) {
     (void)state;
     enum { WIDTH = 90, HEIGHT = 70, LABELS = 5, VARIABLES = WIDTH * HEIGHT };
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
-    const size_t threads[] = {1, 2, 3, 8};
+    const size_t threads[] = {1, 2, 3, 8, 16};
     float *unary = malloc(VARIABLES * LABELS * sizeof *unary);
     uint8_t *image = malloc(VARIABLES * 3);
     int32_t *map = malloc(VARIABLES * sizeof *map);

@@ -12,8 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-
 struct mean_field {
     dcrf_backend_iterate base;
     float *message; /* the workspace's memory, taken anew for every pass */
@@ -123,7 +121,7 @@ static void cool_unary(void *context, size_t begin, size_t end, size_t worker) {
 static void set_coldness(struct mean_field *mf, float coldness) {
     mf->coldness = coldness;
     if (mf->cold_unary)
-        dcrf_parallel_for(mf->base.pool, mf->base.model->variables, ROWS_PER_CHUNK, cool_unary, mf);
+        dcrf_parallel_rows(mf->base.pool, mf->base.model->variables, cool_unary, mf);
 }
 
 static double entropy_rows(void *context, size_t begin, size_t end) {
@@ -231,7 +229,7 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
         !(mf->logits = dcrf_allocate(model->variables, model->stride * sizeof *mf->logits)))
         return dcrf_fail_memory(error, "damped mean field");
     if (how->damping > 0 && !mf->has_logits) {
-        dcrf_parallel_for(iterate->pool, model->variables, ROWS_PER_CHUNK, recover_logits, mf);
+        dcrf_parallel_rows(iterate->pool, model->variables, recover_logits, mf);
         mf->has_logits = true;
     }
     set_coldness(mf, how->coldness);

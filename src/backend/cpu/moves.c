@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define UNITS_PER_CHUNK 2048
+/* About so many variables per chunk. */
+#define UNITS 2048
 
 /* ---- from and to the caller ----------------------------------------------------------------- */
 
@@ -188,7 +189,8 @@ static dcrf_status change(dcrf_backend_moves *moves, bool of_cliques, uint64_t s
     struct changes changes = {moves, of_cliques, salt, mask, 0};
     copy_current(moves);
     dcrf_parallel_for(dcrf_workspace_pool(moves->workspace), units,
-                      of_cliques ? units + 1 : UNITS_PER_CHUNK, change_units, &changes);
+                      of_cliques ? units + 1 : dcrf_even_grain(units, UNITS), change_units,
+                      &changes);
     *changed = atomic_load(&changes.count);
     return DCRF_OK;
 }

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-
 struct evaluation {
     const dcrf_backend_moves *moves;
     const struct dcrf_labelling *labelling;
@@ -71,14 +69,14 @@ static dcrf_status find_field(dcrf_backend_moves *moves, struct dcrf_labelling *
         dcrf_workspace_slot(moves->workspace, labelling->field_slot, model->variables, row);
     if (!evaluation.indicator || !labelling->field)
         return dcrf_fail_memory(error, "moves");
-    dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicator, &evaluation);
+    dcrf_parallel_rows(pool, model->variables, fill_indicator, &evaluation);
     if (!is_potts)
         return dcrf_coupling_field(moves->coupling, evaluation.indicator, labelling->field, error);
     const dcrf_status status =
         dcrf_coupling_sum_others(moves->coupling, 0, evaluation.indicator, labelling->field,
                                  labelling->channels, labelling->stride, error);
     if (status == DCRF_OK)
-        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, clear_column, &evaluation);
+        dcrf_parallel_rows(pool, model->variables, clear_column, &evaluation);
     return status;
 }
 

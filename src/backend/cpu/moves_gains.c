@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
 #define CLIQUES_PER_CHUNK 8
 
 /* ---- variables ------------------------------------------------------------------------------ */
@@ -129,6 +128,6 @@ dcrf_status dcrf_moves_find_gains(dcrf_backend_moves *moves, bool of_cliques, dc
         return DCRF_OK;
     }
     dcrf_parallel_for(pool, cliques, CLIQUES_PER_CHUNK, read_clique_states, moves);
-    dcrf_parallel_for(pool, variables, ROWS_PER_CHUNK, find_variable_gains, moves);
+    dcrf_parallel_rows(pool, variables, find_variable_gains, moves);
     return DCRF_OK;
 }

@@ -26,7 +26,6 @@ static void free_grid(dcrf_operator *base) {
  * take fewer, since they need an intermediate pass through memory. */
 #define MOST_TOGETHER 192
 /* Variables per task. */
-#define ROWS_PER_CHUNK 1024
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
@@ -89,8 +88,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
                             dcrf_error *error) {
     (void)error;
     struct squares squares = {((const struct dcrf_grid_plan *)base)->scale, out};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, ROWS_PER_CHUNK, fill_squares,
-                      &squares);
+    dcrf_parallel_rows(dcrf_workspace_pool(workspace), base->variables, fill_squares, &squares);
     return DCRF_OK;
 }
 

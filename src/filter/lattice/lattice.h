@@ -274,9 +274,10 @@ bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_b
 unsigned dcrf_bits_of(uint64_t most);
 
 /* The neighbours along an axis, one step back and one ahead of each vertex; `count` if there is
- * none. They ascend with the vertices. */
+ * none. They ascend with the vertices. Parts can be found concurrently. */
+size_t dcrf_lattice_order_parts(const struct dcrf_lattice_order *order, size_t count);
 void dcrf_lattice_order_connect(const struct dcrf_lattice_order *order, size_t count, size_t axis,
-                                uint32_t *neighbours);
+                                size_t part, uint32_t *neighbours);
 
 /* The layer of a vertex; nondecreasing in v. */
 static inline uint64_t dcrf_lattice_order_layer(const struct dcrf_lattice_order *order, size_t v) {

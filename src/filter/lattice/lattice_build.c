@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-/* Variables embedded together, if each variable is a run. */
-#define CHUNK_VARIABLES 8192
-/* Default number of variables per band. */
+/* About so many variables embedded together, if each variable is a run. */
+#define CHUNK_VARIABLES 4096
+/* And in a band, by default. */
 #define BAND_VARIABLES 1024
 /* Vertex rows larger than this are assumed not to fit in the L3 cache along with other data. */
 #define LARGE_BYTES ((size_t)12 << 20)
@@ -34,13 +34,16 @@ struct build {
 
 /* ---- numbering ------------------------------------------------------------------------------ */
 
-static size_t band_of(const struct dcrf_lattice_options *options) {
-    return options->band_variables ? options->band_variables : BAND_VARIABLES;
+static size_t band_of(const struct build *build) {
+    return build->options.band_variables
+               ? build->options.band_variables
+               : dcrf_even_grain(build->features->variables, BAND_VARIABLES);
 }
 
 /* For longer runs, chunks become bands. */
-static size_t chunk_of(const struct dcrf_lattice_options *options) {
-    return options->runs ? band_of(options) : CHUNK_VARIABLES;
+static size_t chunk_of(const struct build *build) {
+    return build->options.runs ? band_of(build)
+                               : dcrf_even_grain(build->features->variables, CHUNK_VARIABLES);
 }
 
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
@@ -60,7 +63,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     const struct dcrf_simplices_source source = {.features = build->features,
                                                  .embedding = &embedding,
                                                  .code = &build->code,
-                                                 .chunk = chunk_of(&build->options),
+                                                 .chunk = chunk_of(build),
                                                  .has_origin = build->options.has_origin};
     return dcrf_simplices_new(&build->simplices, &build->vertices, &source, build->workspace,
                               error);
@@ -95,8 +98,8 @@ static dcrf_status make_runs(struct build *build, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     const dcrf_status status =
         has_singles(build)
-            ? dcrf_lattice_singles_new(build->lattice, &build->simplices, band_of(&build->options),
-                                       pool, error)
+            ? dcrf_lattice_singles_new(build->lattice, &build->simplices, band_of(build), pool,
+                                       error)
             : build->options.runs->make(build->lattice, &build->simplices, pool, error);
     dcrf_simplices_clear(&build->simplices);
     return status;
@@ -104,19 +107,21 @@ static dcrf_status make_runs(struct build *build, dcrf_error *error) {
 
 static dcrf_status make_ring(struct build *build, dcrf_error *error) {
     dcrf_lattice_order_clear(&build->order);
-    return build->options.runs->make_ring(build->lattice, band_of(&build->options),
+    return build->options.runs->make_ring(build->lattice, band_of(build),
                                           dcrf_workspace_pool(build->workspace), error);
 }
 
 /* ---- connection ----------------------------------------------------------------------------- */
 
-static void connect_axis(void *context, size_t begin, size_t end, size_t worker) {
+/* Indices count the parts of all axes. */
+static void connect_parts(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct build *build = context;
     const struct dcrf_lattice *lattice = build->lattice;
-    for (size_t axis = begin; axis < end; axis++)
-        dcrf_lattice_order_connect(&build->order, lattice->vertices, axis,
-                                   lattice->neighbours + axis * lattice->vertices * 2);
+    const size_t parts = dcrf_lattice_order_parts(&build->order, lattice->vertices);
+    for (size_t i = begin; i < end; i++)
+        dcrf_lattice_order_connect(&build->order, lattice->vertices, i / parts, i % parts,
+                                   lattice->neighbours + i / parts * lattice->vertices * 2);
 }
 
 static dcrf_status connect(struct build *build, dcrf_error *error) {
@@ -124,7 +129,8 @@ static dcrf_status connect(struct build *build, dcrf_error *error) {
     lattice->neighbours = dcrf_allocate(lattice->vertices, lattice->corners * 2 * sizeof(uint32_t));
     if (!lattice->neighbours)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    return dcrf_parallel_while(build->workspace, lattice->corners, 1, connect_axis, build)
+    const size_t parts = dcrf_lattice_order_parts(&build->order, lattice->vertices);
+    return dcrf_parallel_while(build->workspace, lattice->corners * parts, 1, connect_parts, build)
                ? DCRF_OK
                : dcrf_fail_interrupted(build->workspace, DCRF_BUILDING, error);
 }

@@ -270,7 +270,7 @@ static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t co
     uint64_t *result = dcrf_allocate(count, made.words * sizeof *result);
     struct recoding recoding = {code, &made, codes, result};
     if (result)
-        dcrf_parallel_for(pool, count, SORT_GRAIN, recode_some, &recoding);
+        dcrf_parallel_rows(pool, count, recode_some, &recoding);
     *code = made;
     return result;
 }
@@ -341,12 +341,12 @@ static bool order_codes(struct dcrf_lattice_order *order, const struct dcrf_vert
     const unsigned code_bits = dcrf_bits_of(code->mask[0] << code->shift[0]);
     if (code->words > 1 || code_bits + packing.name_bits > WORD_BITS)
         return order_halves(order, vertices, pool);
-    dcrf_parallel_for(pool, count, SORT_GRAIN, pack_some, &packing);
+    dcrf_parallel_rows(pool, count, pack_some, &packing);
     const bool is_done = vertices->is_sorted || dcrf_sort(&packing.codes, count, packing.name_bits,
                                                           packing.name_bits + code_bits, pool);
     order->codes = packing.codes;
     if (is_done)
-        dcrf_parallel_for(pool, count, SORT_GRAIN, unpack_some, &packing);
+        dcrf_parallel_rows(pool, count, unpack_some, &packing);
     return is_done;
 }
 
@@ -414,17 +414,23 @@ static inline __attribute__((always_inline)) void walk_on(const uint64_t *code, 
 
 /* Each step of a walk depends on the previous one; interleaving several walks hides the latency. */
 #define WALKS 4
+/* Codes of a part: a part begins with a few searches. */
+#define LEAST_CONNECTED 8192
 
-static void connect_words(const uint64_t *code, size_t count, uint64_t step, uint32_t *neighbours) {
+/* Where the neighbours ahead of the codes from `v` on begin. */
+static size_t find_ahead(const uint64_t *code, size_t count, uint64_t step, size_t v) {
+    return v == 0 ? 0 : v == count ? count : find_code(code, count, code[v] + step);
+}
+
+static void connect_words(const uint64_t *code, size_t count, uint64_t step, size_t begin,
+                          size_t end, uint32_t *neighbours) {
     const uint32_t none = (uint32_t)count;
     struct walk walk[WALKS];
     for (size_t i = 0; i < WALKS; i++) {
-        walk[i].v = count * i / WALKS;
-        walk[i].v_end = count * (i + 1) / WALKS;
-        walk[i].ahead = i == 0 ? 0 : find_code(code, count, code[walk[i].v] + step);
-        walk[i].ahead_end = count;
-        if (i > 0)
-            walk[i - 1].ahead_end = walk[i].ahead;
+        const size_t v = begin + (end - begin) * i / WALKS;
+        const size_t v_end = begin + (end - begin) * (i + 1) / WALKS;
+        walk[i] = (struct walk){v, v_end, find_ahead(code, count, step, v),
+                                find_ahead(code, count, step, v_end)};
     }
     for (;;) {
         size_t turns = SIZE_MAX; /* before any walk can end */
@@ -458,12 +464,17 @@ static int compare(const uint64_t *one, const uint64_t *other, size_t words) {
     return (one[i] > other[i]) - (one[i] < other[i]);
 }
 
+size_t dcrf_lattice_order_parts(const struct dcrf_lattice_order *order, size_t count) {
+    return order->code.words > 1 ? 1 : count / LEAST_CONNECTED + 1;
+}
+
 void dcrf_lattice_order_connect(const struct dcrf_lattice_order *order, size_t count, size_t axis,
-                                uint32_t *neighbours) {
-    const size_t words = order->code.words;
+                                size_t part, uint32_t *neighbours) {
+    const size_t words = order->code.words, parts = dcrf_lattice_order_parts(order, count);
     const uint64_t *step = order->code.step[axis], *codes = order->codes;
     if (words == 1) {
-        connect_words(codes, count, step[0], neighbours);
+        connect_words(codes, count, step[0], count * part / parts, count * (part + 1) / parts,
+                      neighbours);
         return;
     }
     const uint32_t none = (uint32_t)count;

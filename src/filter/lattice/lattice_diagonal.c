@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Variables per task. */
+/* About so many variables or vertices per task. */
 #define GRAIN 1024
 /* Prefetch distance in variables. */
 #define FORESIGHT 6
@@ -90,9 +90,9 @@ static void extend_ways(void *argument, size_t begin, size_t end, size_t worker)
 
 static void find_ways(struct context *context, dcrf_pool *pool) {
     const size_t vertices = context->lattice->vertices;
-    dcrf_parallel_for(pool, vertices, GRAIN, begin_ways, context);
+    dcrf_parallel_rows(pool, vertices, begin_ways, context);
     for (context->axis = context->lattice->corners; context->axis-- > 0;)
-        dcrf_parallel_for(pool, vertices, GRAIN, extend_ways, context);
+        dcrf_parallel_rows(pool, vertices, extend_ways, context);
 }
 
 /* Is there a path along this set? Found by walking, for when there are too many axes for `ways`. */
@@ -224,6 +224,7 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
     if (context.ways)
         find_ways(&context, dcrf_workspace_pool(workspace));
     const bool is_done =
-        dcrf_parallel_while(workspace, base->variables, GRAIN, diagonal_chunk, &context);
+        dcrf_parallel_while(workspace, base->variables, dcrf_even_grain(base->variables, GRAIN),
+                            diagonal_chunk, &context);
     return is_done ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_BUILDING, error);
 }

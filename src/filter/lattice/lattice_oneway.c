@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define VARIABLE_GRAIN 4096
-
 /* ---- the filter ----------------------------------------------------------------------------- */
 
 /* Size of one of the two buffers of the blur. */
@@ -126,6 +124,6 @@ dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, co
         memcpy(lattice->runs.weight_out, lattice->runs.weight, n * row);
         lattice->base.bytes += n * row;
     }
-    dcrf_parallel_for(pool, n, VARIABLE_GRAIN, scale_chunk, &scaling);
+    dcrf_parallel_rows(pool, n, scale_chunk, &scaling);
     return DCRF_OK;
 }

@@ -457,9 +457,6 @@ void dcrf_simplices_clear(struct dcrf_simplices *simplices) {
     *simplices = (struct dcrf_simplices){0};
 }
 
-/* Simplices per task. */
-#define RENUMBER_GRAIN 4096
-
 struct renumbering {
     uint32_t *corner;
     size_t corners;
@@ -477,5 +474,5 @@ static void renumber(void *context, size_t begin, size_t end, size_t worker) {
 void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
                              const uint32_t *number, dcrf_pool *pool) {
     struct renumbering renumbering = {simplices->corner, corners, number};
-    dcrf_parallel_for(pool, simplices->count, RENUMBER_GRAIN, renumber, &renumbering);
+    dcrf_parallel_rows(pool, simplices->count, renumber, &renumbering);
 }
