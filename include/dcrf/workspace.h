@@ -31,8 +31,9 @@ DCRF_API size_t dcrf_workspace_bytes(const dcrf_workspace *workspace);
 DCRF_API void dcrf_workspace_set_limit(dcrf_workspace *workspace, double time_limit_s,
                                        int (*cancel)(void *user), void *cancel_user);
 
-/* Release the memory that the library keeps for reuse: freed large blocks, up to half a gigabyte
- * per process. Safe at any time, from any thread. */
+/* Release what the library keeps for reuse: freed large blocks, up to half a gigabyte per process,
+ * and the threads of up to four workspaces that have been freed. Safe at any time, from any thread.
+ */
 DCRF_API void dcrf_trim_memory(void);
 
 #ifdef __cplusplus

@@ -31,15 +31,9 @@ size_t dcrf_align(size_t bytes) {
 #define KEPT_SHARE 4
 
 /* Memory checkers must see every release. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DCRF_IS_SANITIZED
 #define MOST_KEPT_BYTES ((size_t)0)
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
-    __has_feature(thread_sanitizer)
-#define MOST_KEPT_BYTES ((size_t)0)
-#endif
-#endif
-#ifndef MOST_KEPT_BYTES
+#else
 #define MOST_KEPT_BYTES ((size_t)512 << 20)
 #endif
 
@@ -216,7 +210,7 @@ void dcrf_release(void *memory) {
     dcrf_platform_free(memory);
 }
 
-void dcrf_trim_memory(void) {
+void dcrf_drop_kept_memory(void) {
 #ifdef DCRF_HAS_HUGE_PAGES
     store_enter();
     while (store.kept_bytes > 0)

@@ -22,7 +22,8 @@ void *dcrf_allocate(size_t count, size_t bytes);
 void *dcrf_allocate_zero(size_t count, size_t bytes);
 
 /* Free memory from dcrf_allocate; NULL is a no-op. Large arrays are kept for later allocations (see
- * memory.c) until dcrf_trim_memory (dcrf/workspace.h). */
+ * memory.c) until dcrf_drop_kept_memory. */
 void dcrf_release(void *memory);
+void dcrf_drop_kept_memory(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/timer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 #ifdef __wasm_atomics__
@@ -121,15 +123,6 @@ double dcrf_time_s(void) {
 #if defined(_WIN32)
 
 _Static_assert(sizeof(SRWLOCK) == sizeof(dcrf_mutex), "a lock is one pointer");
-_Static_assert(sizeof(CONDITION_VARIABLE) == sizeof(dcrf_condition), "a condition is one, too");
-
-void dcrf_mutex_init(dcrf_mutex *mutex) {
-    InitializeSRWLock((SRWLOCK *)mutex);
-}
-
-void dcrf_mutex_destroy(dcrf_mutex *mutex) {
-    (void)mutex;
-}
 
 void dcrf_mutex_lock(dcrf_mutex *mutex) {
     AcquireSRWLockExclusive((SRWLOCK *)mutex);
@@ -139,24 +132,14 @@ void dcrf_mutex_unlock(dcrf_mutex *mutex) {
     ReleaseSRWLockExclusive((SRWLOCK *)mutex);
 }
 
-void dcrf_condition_init(dcrf_condition *condition) {
-    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
+static CONDITION_VARIABLE changes = CONDITION_VARIABLE_INIT;
+
+static void wait_for_change(dcrf_mutex *mutex) {
+    SleepConditionVariableSRW(&changes, (SRWLOCK *)mutex, INFINITE, 0);
 }
 
-void dcrf_condition_destroy(dcrf_condition *condition) {
-    (void)condition;
-}
-
-void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
-    SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex, INFINITE, 0);
-}
-
-void dcrf_condition_signal(dcrf_condition *condition) {
-    WakeConditionVariable((CONDITION_VARIABLE *)condition);
-}
-
-void dcrf_condition_broadcast(dcrf_condition *condition) {
-    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
+static void tell_of_change(void) {
+    WakeAllConditionVariable(&changes);
 }
 
 static unsigned __stdcall run_thread(void *given) {
@@ -193,15 +176,12 @@ size_t dcrf_core_count(void) {
     return cores > 0 ? cores : 1;
 }
 
+uint64_t dcrf_core_set(void) {
+    DWORD_PTR allowed, all;
+    return GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all) ? allowed : 0;
+}
+
 #elif !defined(__wasm__)
-
-void dcrf_mutex_init(dcrf_mutex *mutex) {
-    pthread_mutex_init(mutex, NULL);
-}
-
-void dcrf_mutex_destroy(dcrf_mutex *mutex) {
-    pthread_mutex_destroy(mutex);
-}
 
 void dcrf_mutex_lock(dcrf_mutex *mutex) {
     pthread_mutex_lock(mutex);
@@ -211,25 +191,24 @@ void dcrf_mutex_unlock(dcrf_mutex *mutex) {
     pthread_mutex_unlock(mutex);
 }
 
-void dcrf_condition_init(dcrf_condition *condition) {
-    pthread_cond_init(condition, NULL);
+#ifndef SYS_futex
+static pthread_cond_t changes = PTHREAD_COND_INITIALIZER;
+
+static void wait_for_change(dcrf_mutex *mutex) {
+    pthread_cond_wait(&changes, mutex);
 }
 
-void dcrf_condition_destroy(dcrf_condition *condition) {
-    pthread_cond_destroy(condition);
+static void tell_of_change(void) {
+    pthread_cond_broadcast(&changes);
 }
 
-void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
-    pthread_cond_wait(condition, mutex);
+/* A child of fork() must not find the lock held by a thread that it does not have. */
+static void sleep_enter(void);
+static void sleep_leave(void);
+__attribute__((constructor)) static void follow_forks(void) {
+    pthread_atfork(sleep_enter, sleep_leave, sleep_leave);
 }
-
-void dcrf_condition_signal(dcrf_condition *condition) {
-    pthread_cond_signal(condition);
-}
-
-void dcrf_condition_broadcast(dcrf_condition *condition) {
-    pthread_cond_broadcast(condition);
-}
+#endif
 
 static void *run_thread(void *given) {
     const struct dcrf_thread *thread = given;
@@ -271,6 +250,20 @@ size_t dcrf_core_count(void) {
     return cores > 0 ? (size_t)cores : 1;
 }
 
+uint64_t dcrf_core_set(void) {
+    uint64_t set = 0;
+#if defined(__linux__)
+    cpu_set_t allowed;
+    uint64_t words[sizeof allowed / sizeof set];
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return 0;
+    memcpy(words, &allowed, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        set = (set ^ words[i]) * 0x9e3779b97f4a7c15;
+#endif
+    return set;
+}
+
 #endif
 
 #if !defined(__wasm__)
@@ -280,6 +273,49 @@ int dcrf_thread_start(struct dcrf_thread *thread, void (*run)(void *argument), v
     thread->argument = argument;
     return create_thread(thread);
 }
+
+#ifdef SYS_futex
+
+/* linux/futex.h, which is not everywhere */
+#define FUTEX_WAIT_PRIVATE 128
+#define FUTEX_WAKE_PRIVATE 129
+
+void dcrf_sleep_while(atomic_uint *word, unsigned value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL);
+}
+
+void dcrf_wake(atomic_uint *word, size_t count) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count < INT_MAX ? (int)count : INT_MAX);
+}
+
+#else
+
+/* One lock and one condition for all words: whoever sleeps is woken, and looks again. */
+static dcrf_mutex sleep_mutex = DCRF_MUTEX_INIT;
+
+static void sleep_enter(void) {
+    dcrf_mutex_lock(&sleep_mutex);
+}
+
+static void sleep_leave(void) {
+    dcrf_mutex_unlock(&sleep_mutex);
+}
+
+void dcrf_sleep_while(atomic_uint *word, unsigned value) {
+    sleep_enter();
+    if (atomic_load(word) == value)
+        wait_for_change(&sleep_mutex);
+    sleep_leave();
+}
+
+void dcrf_wake(atomic_uint *word, size_t count) {
+    (void)word, (void)count;
+    sleep_enter();
+    tell_of_change();
+    sleep_leave();
+}
+
+#endif
 
 #endif
 

@@ -4,8 +4,20 @@
 #ifndef DCRF_CORE_PLATFORM_H
 #define DCRF_CORE_PLATFORM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Is this built for a tool that follows every block of memory and every thread? */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DCRF_IS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
+#define DCRF_IS_SANITIZED
+#endif
+#endif
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -33,30 +45,23 @@ void dcrf_follow_forks(void (*before)(void), void (*after)(void));
 typedef struct dcrf_mutex {
     void *lock; /* an SRWLOCK */
 } dcrf_mutex;
-typedef struct dcrf_condition {
-    void *variable; /* a CONDITION_VARIABLE */
-} dcrf_condition;
 typedef void *dcrf_thread_handle;
 #define DCRF_MUTEX_INIT                                                                            \
     { NULL }
 #else
 #include <pthread.h>
 typedef pthread_mutex_t dcrf_mutex;
-typedef pthread_cond_t dcrf_condition;
 typedef pthread_t dcrf_thread_handle;
 #define DCRF_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
 #endif
 
-void dcrf_mutex_init(dcrf_mutex *mutex);
-void dcrf_mutex_destroy(dcrf_mutex *mutex);
 void dcrf_mutex_lock(dcrf_mutex *mutex);
 void dcrf_mutex_unlock(dcrf_mutex *mutex);
 
-void dcrf_condition_init(dcrf_condition *condition);
-void dcrf_condition_destroy(dcrf_condition *condition);
-void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex);
-void dcrf_condition_signal(dcrf_condition *condition);
-void dcrf_condition_broadcast(dcrf_condition *condition);
+/* Sleep while a word has a value; may return earlier. A thread that changes the word and then wakes
+ * sleepers wakes `count` of them, or more, and none falls asleep for the old value afterwards. */
+void dcrf_sleep_while(atomic_uint *word, unsigned value);
+void dcrf_wake(atomic_uint *word, size_t count);
 
 /* Must not move until the thread has been joined. */
 struct dcrf_thread {
@@ -75,8 +80,10 @@ void dcrf_thread_yield(void);
 /* Differs between the two sides of a fork(). */
 long dcrf_process_id(void);
 
-/* Cores available to this process: a container or taskset may allow fewer than there are. */
+/* Cores available to this thread: a container or taskset may allow fewer than there are. And a
+ * number that differs between sets of them, if that is known. */
 size_t dcrf_core_count(void);
+uint64_t dcrf_core_set(void);
 
 #endif
 

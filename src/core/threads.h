@@ -22,9 +22,11 @@ typedef double (*dcrf_sum_task)(void *context, size_t begin, size_t end);
 /* The same for several sums at once; adds to sums[0], sums[1], ... */
 typedef void (*dcrf_sums_task)(void *context, size_t begin, size_t end, double *sums);
 
-/* threads = 0: one per core. */
+/* threads = 0: one per core. Threads of a pool that has been freed are kept for another one, until
+ * dcrf_pool_end_parked. */
 dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
+void dcrf_pool_end_parked(void);
 size_t dcrf_pool_threads(const dcrf_pool *pool);
 
 /* A function by which observers tell loops apart. */

@@ -27,6 +27,11 @@ dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error 
     return DCRF_OK;
 }
 
+void dcrf_trim_memory(void) {
+    dcrf_pool_end_parked();
+    dcrf_drop_kept_memory();
+}
+
 static void clear(struct held *held) {
     if (held->free_object && held->memory)
         held->free_object(held->memory);

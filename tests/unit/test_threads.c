@@ -8,6 +8,8 @@
 #include "core/rng.h"
 #include "core/threads.h"
 
+#include <dcrf/workspace.h>
+#include <dirent.h>
 #include <fenv.h>
 #include <float.h>
 #include <pthread.h>
@@ -168,6 +170,24 @@ static void sums_do_not_depend_on_threads(void **state) {
     dcrf_release(values);
 }
 
+/* ---- meetings ------------------------------------------------------------------------------- */
+
+struct meeting {
+    atomic_size_t inside;
+    size_t count;
+};
+
+/* A chunk that ends when all have started: only possible with as many threads as chunks. */
+static void meet(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    (void)worker;
+    struct meeting *meeting = context;
+    atomic_fetch_add(&meeting->inside, 1);
+    while (atomic_load(&meeting->inside) < meeting->count)
+        sched_yield();
+}
+
 /* ---- fork ----------------------------------------------------------------------------------- */
 
 static int sum_in_child(dcrf_pool *pool) {
@@ -190,6 +210,8 @@ static int use_a_new_one(dcrf_pool *inherited) {
         return 1;
     if (sum_in_child(pool))
         return 2;
+    struct meeting meeting = {.count = 2}; /* it has two threads */
+    dcrf_parallel_for(pool, 2, 1, meet, &meeting);
     dcrf_pool_free(&pool);
     return use_and_free(inherited);
 }
@@ -242,6 +264,125 @@ static void child_of_a_fork_can_start_a_pool(void **state) {
     }
     check_child(use_a_new_one);
 }
+
+/* ---- threads that are kept ------------------------------------------------------------------ */
+
+#define KEPT 4
+
+static void count_strangers(void *user, const struct dcrf_chunk *chunk) {
+    if (!chunk->is_loop && chunk->begin / 3 != chunk->worker)
+        atomic_fetch_add((atomic_size_t *)user, 1);
+}
+
+struct crowd {
+    atomic_size_t inside;
+    pthread_t thread[KEPT];
+    size_t cores[KEPT]; /* on which each may run */
+};
+
+/* A chunk for each thread. */
+static void gather(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    struct crowd *crowd = context;
+    crowd->thread[worker] = pthread_self();
+#if defined(__linux__)
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    crowd->cores[worker] = (size_t)CPU_COUNT(&allowed);
+#endif
+    atomic_fetch_add(&crowd->inside, 1);
+    while (atomic_load(&crowd->inside) < KEPT)
+        sched_yield();
+}
+
+static struct crowd crowd_of(dcrf_pool *pool) {
+    struct crowd crowd = {0};
+    dcrf_parallel_for(pool, KEPT, 1, gather, &crowd);
+    return crowd;
+}
+
+static struct crowd crowd_of_new_pool(void) {
+    dcrf_pool *pool = new_pool(KEPT);
+    const struct crowd crowd = crowd_of(pool);
+    dcrf_pool_free(&pool);
+    return crowd;
+}
+
+static bool is_same_crowd(struct crowd one, struct crowd other) {
+    bool is_same = true;
+    for (size_t i = 1; i < KEPT; i++)
+        is_same = is_same && pthread_equal(one.thread[i], other.thread[i]);
+    return is_same;
+}
+
+/* The threads of this process; 0: unknown. */
+static size_t count_threads(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+static void threads_are_kept_for_the_next_pool(void **state) {
+    (void)state;
+    if (SANITIZED)
+        skip(); /* sanitizers see every thread end */
+    dcrf_trim_memory();
+    const size_t before = count_threads();
+    atomic_size_t strangers = 0;
+    dcrf_pool *pool = new_pool(KEPT);
+    dcrf_pool_observe(pool, count_strangers, &strangers);
+    const struct crowd first = crowd_of(pool);
+    dcrf_pool_free(&pool);
+    const size_t told = atomic_load(&strangers);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(is_same_crowd(first, crowd_of_new_pool()));
+    assert_int_equal(atomic_load(&strangers), told); /* nobody observes any more */
+    /* Two at once: the second has threads of its own. */
+    pool = new_pool(KEPT);
+    assert_false(is_same_crowd(first, crowd_of_new_pool()));
+    assert_true(is_same_crowd(first, crowd_of(pool)));
+    dcrf_pool_free(&pool);
+    /* No more than some are kept, and none after this: */
+    for (size_t threads = 2; threads < 12; threads++) {
+        dcrf_pool *other = new_pool(threads);
+        dcrf_pool_free(&other);
+    }
+    assert_true(count_threads() <= before + 3 + 3 + 2 + 1 + 3);
+    dcrf_trim_memory();
+    assert_int_equal(count_threads(), before);
+    /* Those of the parent do not exist in a child. */
+    pool = new_pool(2);
+    dcrf_pool_free(&pool);
+    if (!without_such_threads())
+        check_child(use_a_new_one);
+}
+
+#if defined(__linux__)
+/* A program that restricts itself to some cores means the threads that it makes afterwards. */
+static void threads_of_other_cores_are_not_used(void **state) {
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    for (size_t turn = 0; turn < 4; turn++) {
+        const cpu_set_t *wanted = turn % 2 ? &one : &before;
+        assert_int_equal(sched_setaffinity(0, sizeof *wanted, wanted), 0);
+        const struct crowd crowd = crowd_of_new_pool();
+        for (size_t i = 0; i < KEPT; i++)
+            assert_int_equal(crowd.cores[i], CPU_COUNT(wanted));
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+#endif
 
 /* ---- signals and the floating-point mode ----------------------------------------------------- */
 
@@ -329,22 +470,6 @@ static void callers_flags_are_left_alone(void **state) {
 
 /* ---- who works ------------------------------------------------------------------------------ */
 
-struct meeting {
-    atomic_size_t inside;
-    size_t count;
-};
-
-/* A chunk that ends when all have started: only possible with as many threads as chunks. */
-static void meet(void *context, size_t begin, size_t end, size_t worker) {
-    (void)begin;
-    (void)end;
-    (void)worker;
-    struct meeting *meeting = context;
-    atomic_fetch_add(&meeting->inside, 1);
-    while (atomic_load(&meeting->inside) < meeting->count)
-        sched_yield();
-}
-
 static void all_threads_are_woken_when_there_is_work_for_them(void **state) {
     (void)state;
     dcrf_pool *pool = new_pool(8);
@@ -357,11 +482,6 @@ static void all_threads_are_woken_when_there_is_work_for_them(void **state) {
         }
     }
     dcrf_pool_free(&pool);
-}
-
-static void count_strangers(void *user, const struct dcrf_chunk *chunk) {
-    if (!chunk->is_loop && chunk->begin / 3 != chunk->worker)
-        atomic_fetch_add((atomic_size_t *)user, 1);
 }
 
 /* In every loop a thread begins with the same share of the chunks: what it wrote in the loop before
@@ -424,6 +544,10 @@ int main(void) {
         cmocka_unit_test(sums_do_not_depend_on_threads),
         cmocka_unit_test(child_of_a_fork_can_use_and_free_the_pool),
         cmocka_unit_test(child_of_a_fork_can_start_a_pool),
+        cmocka_unit_test(threads_are_kept_for_the_next_pool),
+#if defined(__linux__)
+        cmocka_unit_test(threads_of_other_cores_are_not_used),
+#endif
         cmocka_unit_test(signals_stay_with_the_program),
 #if defined(__SSE2__) || defined(__aarch64__)
         cmocka_unit_test(modes_are_set_inside_and_restored_outside),

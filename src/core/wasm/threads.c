@@ -130,6 +130,10 @@ void dcrf_pool_free(dcrf_pool **pool) {
     *pool = NULL;
 }
 
+/* Helpers are the host's. */
+void dcrf_pool_end_parked(void) {
+}
+
 size_t dcrf_pool_threads(const dcrf_pool *pool) {
     return pool ? pool->threads : 1;
 }
