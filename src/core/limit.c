@@ -130,8 +130,12 @@ static void run_watched(void *context, size_t begin, size_t end, size_t worker) 
 
 bool dcrf_parallel_while(dcrf_workspace *workspace, size_t count, size_t grain, dcrf_task task,
                          void *context) {
-    struct watched loop = {.workspace = workspace, .task = task, .context = context};
-    dcrf_parallel_for_work(dcrf_workspace_pool(workspace), count, grain, run_watched, &loop,
-                           (dcrf_work)task);
-    return !atomic_load_explicit(&loop.is_over, memory_order_relaxed);
+    struct watched watched = {.workspace = workspace, .task = task, .context = context};
+    dcrf_parallel_loop(dcrf_workspace_pool(workspace),
+                       &(struct dcrf_loop){.task = run_watched,
+                                           .context = &watched,
+                                           .count = count,
+                                           .grain = grain,
+                                           .work = (dcrf_work)task});
+    return !atomic_load_explicit(&watched.is_over, memory_order_relaxed);
 }

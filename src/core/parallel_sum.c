@@ -28,7 +28,9 @@ static void sum_work(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *c
     double parts[MOST_CHUNKS * DCRF_MOST_SUMS];
     const size_t grain = dcrf_even_grain(count, even > least_grain ? even : least_grain);
     struct sums sums = {task, context, grain, width, parts};
-    dcrf_parallel_for_work(pool, count, grain, sum_chunk, &sums, work);
+    const struct dcrf_loop loop = {
+        .task = sum_chunk, .context = &sums, .count = count, .grain = grain, .work = work};
+    dcrf_parallel_loop(pool, &loop);
     memset(totals, 0, width * sizeof *totals);
     for (size_t chunk = 0; chunk * grain < count; chunk++)
         for (size_t i = 0; i < width; i++)

@@ -181,6 +181,10 @@ uint64_t dcrf_core_set(void) {
     return GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all) ? allowed : 0;
 }
 
+int dcrf_current_core(void) {
+    return (int)GetCurrentProcessorNumber();
+}
+
 #elif !defined(__wasm__)
 
 void dcrf_mutex_lock(dcrf_mutex *mutex) {
@@ -262,6 +266,14 @@ uint64_t dcrf_core_set(void) {
         set = (set ^ words[i]) * 0x9e3779b97f4a7c15;
 #endif
     return set;
+}
+
+int dcrf_current_core(void) {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
 }
 
 #endif

@@ -85,6 +85,9 @@ long dcrf_process_id(void);
 size_t dcrf_core_count(void);
 uint64_t dcrf_core_set(void);
 
+/* The core that runs this thread now; negative if unknown. */
+int dcrf_current_core(void);
+
 #endif
 
 /* ---- libraries ------------------------------------------------------------------------------ */

@@ -21,12 +21,14 @@
  * from its owner.
  *
  * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins
- * briefly before it sleeps, unless there are more threads than cores. A loop that passes without a
- * chunk for the worker does not extend its spinning: threads that small loops do not need soon
- * sleep, and stay asleep. Sleepers are woken for chunks that have no running thread: a few by the
- * caller, and more by each woken worker while chunks are left. A worker counts itself as a sleeper
- * before it reads the state for the last time, and the caller changes the state before it reads
- * that number: either the caller sees the sleeper, or the worker does not fall asleep.
+ * briefly before it sleeps, unless there are more threads than cores, or the system has put it on
+ * the core of the caller. A loop that passes without a chunk for the worker does not extend its
+ * spinning: threads that small loops do not need soon sleep, and stay asleep. Sleepers are woken
+ * for chunks that have no running thread: a few by the caller, and more by each woken worker while
+ * chunks are left. A worker counts itself as a sleeper before it reads the state for the last time,
+ * and the caller changes the state before it reads that number: either the caller sees the sleeper,
+ * or the worker does not fall asleep. Loops that are over before a thread would be awake say so,
+ * and wake none.
  *
  * Starting and ending threads takes as long as filtering a small picture. The pool of a workspace
  * that has ended is therefore parked, asleep, for the next workspace of as many threads. */
@@ -66,17 +68,15 @@
 
 struct worker {
     _Alignas(DCRF_ALIGNMENT) atomic_bool is_inside; /* or looks whether it may be */
+    atomic_int core;                                /* where it entered */
     struct dcrf_thread thread;
     dcrf_pool *pool;
     size_t index;
 };
 
 struct loop {
-    dcrf_task task;
-    void *context;
-    size_t count, grain;
+    struct dcrf_loop is;
     size_t number; /* among the loops reported to an observer */
-    dcrf_work work;
 };
 
 /* Some consecutive chunks of the current loop. */
@@ -102,6 +102,7 @@ struct dcrf_pool {
     struct share share[MOST_SHARES];
     _Alignas(DCRF_ALIGNMENT) atomic_uint state; /* odd while a loop is open */
     atomic_bool quit;
+    atomic_int core; /* on which the caller was when it opened the loop */
     _Alignas(DCRF_ALIGNMENT) atomic_size_t sleepers;
 };
 
@@ -119,17 +120,20 @@ static void tell(const dcrf_pool *pool, struct dcrf_chunk chunk) {
 }
 
 static struct dcrf_chunk describe(const struct loop *loop, size_t begin, size_t end) {
-    return (struct dcrf_chunk){
-        .loop = loop->number, .work = loop->work, .begin = begin, .end = end};
+    return (struct dcrf_chunk){.loop = loop->number,
+                               .work = loop->is.work ? loop->is.work : (dcrf_work)loop->is.task,
+                               .begin = begin,
+                               .end = end,
+                               .is_brief = loop->is.is_brief};
 }
 
 static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t begin, size_t worker) {
-    const size_t left = loop->count - begin;
-    const size_t end = begin + (left < loop->grain ? left : loop->grain);
+    const size_t left = loop->is.count - begin, grain = loop->is.grain;
+    const size_t end = begin + (left < grain ? left : grain);
     struct dcrf_chunk chunk = describe(loop, begin, end);
     chunk.worker = worker;
     tell(pool, chunk);
-    loop->task(loop->context, begin, end, worker);
+    loop->is.task(loop->is.context, begin, end, worker);
     chunk.is_done = true;
     tell(pool, chunk);
 }
@@ -137,7 +141,7 @@ static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t beg
 /* ---- shares --------------------------------------------------------------------------------- */
 
 static void divide_loop(dcrf_pool *pool) {
-    const size_t chunks = (pool->loop.count - 1) / pool->loop.grain + 1;
+    const size_t chunks = (pool->loop.is.count - 1) / pool->loop.is.grain + 1;
     size_t shares = pool->threads < MOST_SHARES ? pool->threads : MOST_SHARES;
     shares = chunks < shares ? chunks : shares;
     pool->shares = shares;
@@ -169,7 +173,7 @@ static bool run_share(dcrf_pool *pool, size_t i, size_t worker) {
         const size_t chunk = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
         if (chunk >= share->end)
             return any;
-        run_chunk(pool, &pool->loop, chunk * pool->loop.grain, worker);
+        run_chunk(pool, &pool->loop, chunk * pool->loop.is.grain, worker);
     }
 }
 
@@ -191,15 +195,22 @@ static bool is_open(unsigned state) {
 /* Wake a few sleepers, for the chunks left over when each of `awake` threads has one. */
 static void wake_some(dcrf_pool *pool, size_t awake) {
     const size_t sleepers = atomic_load(&pool->sleepers);
-    const size_t left = sleepers > 0 ? chunks_left(pool) : 0;
+    const size_t left = sleepers > 0 && !pool->loop.is.is_brief ? chunks_left(pool) : 0;
     if (left > awake)
         dcrf_wake(&pool->state, left - awake < WAKES ? left - awake : WAKES);
+}
+
+/* May a worker spin? Not on the core of the caller, who could not open a loop meanwhile. */
+static bool may_spin(dcrf_pool *pool, double sleep_at_s) {
+    const int core = atomic_load_explicit(&pool->core, memory_order_relaxed);
+    return atomic_load_explicit(&pool->spins, memory_order_relaxed) && dcrf_time_s() < sleep_at_s &&
+           (core < 0 || core != dcrf_current_core());
 }
 
 /* Wait until a loop is open other than that of the state `seen`. Returns whether it slept. */
 static bool wait_for_work(dcrf_pool *pool, unsigned seen, double sleep_at_s) {
     unsigned now;
-    while (atomic_load_explicit(&pool->spins, memory_order_relaxed) && dcrf_time_s() < sleep_at_s)
+    while (may_spin(pool, sleep_at_s))
         for (int i = 0; i < SPINS_PER_LOOK; i++) {
             now = atomic_load_explicit(&pool->state, memory_order_relaxed);
             if (now != seen && is_open(now))
@@ -235,6 +246,7 @@ static void worker_main(void *argument) {
         if (atomic_load(&pool->quit))
             return;
         if (is_open(seen)) {
+            atomic_store_explicit(&self->core, dcrf_current_core(), memory_order_relaxed);
             if (has_slept)
                 wake_some(pool, 1);
             is_wanted |= run_chunks(pool, self->index);
@@ -366,7 +378,8 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
 /* Wait until a worker is outside. */
 static void wait_for(const struct worker *worker, int *spins_left) {
     while (atomic_load(&worker->is_inside)) {
-        if (*spins_left > 0) {
+        const int core = atomic_load_explicit(&worker->core, memory_order_relaxed);
+        if (*spins_left > 0 && (core < 0 || core != dcrf_current_core())) {
             --*spins_left;
             relax();
         } else {
@@ -380,6 +393,7 @@ static void run_together(dcrf_pool *pool, const struct loop *loop) {
     const unsigned state = atomic_load_explicit(&pool->state, memory_order_relaxed);
     pool->loop = *loop;
     divide_loop(pool);
+    atomic_store_explicit(&pool->core, dcrf_current_core(), memory_order_relaxed);
     atomic_store(&pool->state, state + 1);
     wake_some(pool, 1 + pool->started - atomic_load(&pool->sleepers));
     run_chunks(pool, 0);
@@ -391,16 +405,17 @@ static void run_together(dcrf_pool *pool, const struct loop *loop) {
 }
 
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context) {
-    dcrf_parallel_for_work(pool, count, grain, task, context, (dcrf_work)task);
+    dcrf_parallel_loop(pool, &(struct dcrf_loop){
+                                 .task = task, .context = context, .count = count, .grain = grain});
 }
 
-void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
-                            void *context, dcrf_work work) {
+void dcrf_parallel_loop(dcrf_pool *pool, const struct dcrf_loop *given) {
+    const size_t count = given->count, grain = given->grain;
     assert(grain > 0);
     if (count == 0)
         return;
     const uint64_t saved_mode = dcrf_flush_denormals();
-    struct loop loop = {task, context, count, grain, 0, work};
+    struct loop loop = {.is = *given};
     if (pool && pool->observer)
         loop.number = pool->observed++;
     struct dcrf_chunk whole = describe(&loop, 0, count);

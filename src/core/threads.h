@@ -39,6 +39,7 @@ struct dcrf_chunk {
     size_t begin, end;
     size_t worker;
     bool is_loop;
+    bool is_brief; /* the loop is */
     bool is_done;
 };
 
@@ -51,9 +52,15 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
  * through fork(), the loop runs in the calling thread. One loop at a time, from one caller. */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
 
-/* The same, with `work` for observers: for tasks that call others. */
-void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
-                            void *context, dcrf_work work);
+/* The same, with all that can be said about a loop. */
+struct dcrf_loop {
+    dcrf_task task;
+    void *context;
+    size_t count, grain;
+    dcrf_work work; /* for observers, if the task calls others; NULL: the task */
+    bool is_brief;  /* over before a thread would be awake: none is woken for it */
+};
+void dcrf_parallel_loop(dcrf_pool *pool, const struct dcrf_loop *loop);
 
 /* A grain of about `usual` indices, a multiple of 16, such that 2, 4, 8 or 16 threads have equal
  * shares. It depends on count alone. */

@@ -168,6 +168,7 @@ struct loops {
     atomic_size_t chunks[MOST_LOOPS];
     atomic_size_t largest[MOST_LOOPS]; /* chunk */
     size_t indices[MOST_LOOPS];
+    bool is_brief[MOST_LOOPS]; /* no thread is woken for it */
 };
 
 static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
@@ -176,6 +177,7 @@ static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
         return;
     if (chunk->is_loop) {
         loops->indices[chunk->loop] = chunk->end;
+        loops->is_brief[chunk->loop] = chunk->is_brief;
         atomic_store(&loops->count, chunk->loop + 1);
     } else {
         atomic_fetch_add(&loops->chunks[chunk->loop], 1);
@@ -231,6 +233,46 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
     if (!crf->on_device)
         check_loops(loops, 1, 5 * 8, 5 * 8 + 4); /* the first loop inspects a few bands */
+    dcrf_densecrf_free(&crf);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(rgb);
+    free(q);
+}
+
+/* A small picture wakes few threads: the others take longer to wake than its loops. */
+static void small_pictures_wake_few_threads(void **state) {
+    (void)state;
+    enum { SIDE = 41, LABELS = 21, MOST_WOKEN = 3 };
+    unsigned char *rgb = draw_picture();
+    const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
+    const dcrf_view image = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
+    const dcrf_kernel kernels[2] = {dcrf_kernel_spatial(3, 1),
+                                    dcrf_kernel_bilateral(60, 12, image, 1)};
+    const float weight = 3;
+    float *q = malloc(SIDE * SIDE * LABELS * sizeof *q);
+    struct loops *loops = calloc(1, sizeof *loops);
+    dcrf_workspace *workspace;
+    dcrf_densecrf *crf;
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_new(&crf, &grid, LABELS, NULL), DCRF_OK);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    for (size_t m = 0; m < 2; m++)
+        assert_int_equal(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m],
+                                                  DCRF_DENSECRF_SYMMETRIC, DCRF_COMPATIBILITY_POTTS,
+                                                  &weight, NULL),
+                         DCRF_OK);
+    assert_int_equal(
+        dcrf_densecrf_infer(crf, workspace, 5, q, SIDE * SIDE * LABELS, NULL, NULL, NULL), DCRF_OK);
+    size_t brief = 0;
+    for (size_t i = 0; i < atomic_load(&loops->count); i++) {
+        const size_t chunks = atomic_load(&loops->chunks[i]);
+        brief += loops->is_brief[i];
+        if (!loops->is_brief[i] && chunks > 1 + MOST_WOKEN)
+            fail_msg("loop %zu of %zu: %zu indices in %zu chunks", i, atomic_load(&loops->count),
+                     loops->indices[i], chunks);
+    }
+    assert_true(crf->on_device || brief >= 5 * 7); /* blurs and the joins before them */
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     free(loops);
@@ -521,6 +563,7 @@ static void every_stage_of_own_mean_field_is_divided(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(splats_are_divided_evenly),
                                        cmocka_unit_test(every_stage_of_mean_field_is_divided),
+                                       cmocka_unit_test(small_pictures_wake_few_threads),
                                        cmocka_unit_test(unaries_of_the_drop_in_are_divided),
                                        cmocka_unit_test(unaries_of_models_are_divided),
                                        cmocka_unit_test(unaries_of_arrays_are_divided),

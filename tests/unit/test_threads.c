@@ -17,6 +17,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -499,6 +501,55 @@ static void threads_begin_with_their_own_share(void **state) {
     dcrf_pool_free(&pool);
 }
 
+#if defined(__linux__)
+/* Do all threads but this one sleep? */
+static bool are_others_asleep(void) {
+    bool asleep = true;
+    DIR *folder = opendir("/proc/self/task");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char path[300], state = 'S';
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
+        FILE *stream = entry->d_name[0] == '.' || atol(entry->d_name) == syscall(SYS_gettid)
+                           ? NULL
+                           : fopen(path, "r");
+        if (stream && fscanf(stream, "%*d (%*[^)]) %c", &state) != 1)
+            state = 'S'; /* it has ended */
+        if (stream)
+            fclose(stream);
+        asleep = asleep && state == 'S';
+    }
+    if (folder)
+        closedir(folder);
+    return asleep;
+}
+
+static void count_helpers(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    atomic_fetch_add((atomic_size_t *)context, worker > 0);
+}
+
+static void nobody_is_woken_for_a_brief_loop(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(8);
+    for (int i = 0; i < 20; i++) {
+        struct meeting meeting = {.count = 8}; /* all are awake */
+        dcrf_parallel_for(pool, 8, 1, meet, &meeting);
+        while (!are_others_asleep())
+            sched_yield();
+        atomic_size_t helpers = 0;
+        const struct dcrf_loop brief = {.task = count_helpers,
+                                        .context = &helpers,
+                                        .count = 1000,
+                                        .grain = 1,
+                                        .is_brief = true};
+        dcrf_parallel_loop(pool, &brief);
+        assert_int_equal(atomic_load(&helpers), 0);
+    }
+    dcrf_pool_free(&pool);
+}
+#endif
+
 struct told {
     atomic_size_t begun, ended, loops, mistakes;
 };
@@ -538,6 +589,9 @@ int main(void) {
         cmocka_unit_test(loops_follow_each_other),
         cmocka_unit_test(all_threads_are_woken_when_there_is_work_for_them),
         cmocka_unit_test(threads_begin_with_their_own_share),
+#if defined(__linux__)
+        cmocka_unit_test(nobody_is_woken_for_a_brief_loop),
+#endif
         cmocka_unit_test(observers_are_told_of_every_chunk),
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(default_is_the_usable_cores),

@@ -152,8 +152,7 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
         task(context, begin, count - begin < grain ? count : begin + grain, 0);
 }
 
-void dcrf_parallel_for_work(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task,
-                            void *context, dcrf_work work) {
-    (void)work; /* there are no observers */
-    dcrf_parallel_for(pool, count, grain, task, context);
+/* There are no observers, and helpers are always woken. */
+void dcrf_parallel_loop(dcrf_pool *pool, const struct dcrf_loop *loop) {
+    dcrf_parallel_for(pool, loop->count, loop->grain, loop->task, loop->context);
 }

@@ -100,6 +100,9 @@ struct dcrf_lattice_ring {
     size_t work[DCRF_MOST_SEGMENTS + 1];
 };
 
+/* Up to so many bytes of vertex rows are passed over once before a thread would be awake. */
+#define DCRF_LATTICE_BRIEF_BYTES ((size_t)1 << 18)
+
 /* A number of floats, rounded up to whole cache lines. */
 static inline size_t dcrf_lines_of(size_t floats) {
     const size_t line = DCRF_ALIGNMENT / sizeof(float);

@@ -89,7 +89,11 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
             v += FEWEST_IN_LAYER - 1;
         }
     layers->first[layers->count] = (uint32_t)n;
-    dcrf_parallel_for(pool, lattice->corners, 1, measure_reach, lattice);
+    dcrf_parallel_loop(pool, &(struct dcrf_loop){.task = measure_reach,
+                                                 .context = lattice,
+                                                 .count = lattice->corners,
+                                                 .grain = 1,
+                                                 .is_brief = true});
     return DCRF_OK;
 }
 
@@ -176,7 +180,12 @@ static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t c
     struct step step = {.parts = parts, .count = count};
     step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
     number_chunks(&step);
-    dcrf_parallel_for(pool, chunks, 1, run_step, &step);
+    dcrf_parallel_loop(
+        pool, &(struct dcrf_loop){.task = run_step,
+                                  .context = &step,
+                                  .count = chunks,
+                                  .grain = 1,
+                                  .is_brief = chunks <= DCRF_LATTICE_BRIEF_BYTES / LEAST_BYTES});
 }
 
 static void blur_range(const void *context, size_t begin, size_t end) {
@@ -301,11 +310,6 @@ float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, si
 
 /* ---- both orders ---------------------------------------------------------------------------- */
 
-static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    dcrf_dsp()->blur(context, begin, end);
-}
-
 /* The last passes of both orders, fused into one. */
 static float *blur_last(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                         const float *up, const float *down, float *out) {
@@ -316,7 +320,8 @@ static float *blur_last(const struct dcrf_lattice *lattice, dcrf_pool *pool, siz
                              .width = width,
                              .centre = DCRF_LATTICE_CENTRE,
                              .side = DCRF_LATTICE_SIDE};
-    dcrf_parallel_for(pool, lattice->vertices, GRAIN, blur_task, &blur);
+    const struct sweep_part all = part_of(&blur, 0, lattice->vertices);
+    sweep_step(pool, &all, 1);
     return out;
 }
 

@@ -20,6 +20,8 @@
 /* Vertex rows larger than this are assumed not to fit in the L3 cache along with other data. */
 #define LARGE_BYTES ((size_t)12 << 20)
 #define USUAL_ROW 24
+/* The neighbours of fewer vertices are found along several axes at a time. */
+#define FEW_VERTICES 4096
 
 struct build {
     struct dcrf_lattice *lattice;
@@ -130,7 +132,9 @@ static dcrf_status connect(struct build *build, dcrf_error *error) {
     if (!lattice->neighbours)
         return dcrf_fail_memory(error, "the plan of a lattice");
     const size_t parts = dcrf_lattice_order_parts(&build->order, lattice->vertices);
-    return dcrf_parallel_while(build->workspace, lattice->corners * parts, 1, connect_parts, build)
+    const size_t grain = FEW_VERTICES / lattice->vertices + 1;
+    return dcrf_parallel_while(build->workspace, lattice->corners * parts, grain, connect_parts,
+                               build)
                ? DCRF_OK
                : dcrf_fail_interrupted(build->workspace, DCRF_BUILDING, error);
 }

@@ -307,12 +307,19 @@ static void pass_rows(void *context, size_t begin, size_t end, size_t worker) {
 }
 
 static void run_pass(struct pass pass, dcrf_pool *pool) {
-    size_t rows = 0;
-    for (size_t i = 0; i < pass.count; i++)
+    const size_t tasks = ROW_TASKS * dcrf_pool_threads(pool);
+    size_t rows = 0, bytes = 0;
+    for (size_t i = 0; i < pass.count; i++) {
         rows += rows_passed(&pass, i);
-    const size_t even = rows / (ROW_TASKS * dcrf_pool_threads(pool));
-    dcrf_parallel_for_work(pool, rows, even > LEAST_ROWS ? even : LEAST_ROWS, pass_rows, &pass,
-                           (dcrf_work)pass.work);
+        bytes += rows_passed(&pass, i) * row_bytes(&pass.sums[i]);
+    }
+    const size_t even = (rows + tasks - 1) / tasks;
+    dcrf_parallel_loop(pool, &(struct dcrf_loop){.task = pass_rows,
+                                                 .context = &pass,
+                                                 .count = rows,
+                                                 .grain = even > LEAST_ROWS ? even : LEAST_ROWS,
+                                                 .work = (dcrf_work)pass.work,
+                                                 .is_brief = bytes <= DCRF_LATTICE_BRIEF_BYTES});
 }
 
 void dcrf_lattice_sums_start(const struct dcrf_lattice_sums *sums, size_t count, dcrf_pool *pool) {
