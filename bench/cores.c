@@ -6,7 +6,10 @@
  * For each photograph (or a drawn picture of 500 x 375): mean field through the drop-in with
  * published settings, and the library's own with the same kernels and iterations, from arrays to
  * arrays and through a solver, all with all labels alive. For a photograph with energies: mean
- * field as `dcrf solve` runs it, and the LP to gaps of 0.1 % and 0.01 %. Set-up is included.
+ * field as `dcrf solve` runs it, and the LP to gaps of 0.1 % and 0.01 %. Set-up is included. Then
+ * the drop-in for two small parts of the photograph, where threads hardly pay. And the ceiling: as
+ * many calls of one thread side by side, for each its share of the time, which shows what the cores
+ * lose by sharing caches, memory and a clock.
  * Milliseconds of wall time, the best of N (default 5), for 1, 2, 4, ... threads up to the number
  * of cores; then the speedup of the last column over one thread, and the ratio of their CPU times,
  * which shows the cost of waiting. Then the speedup that 16 threads would have if each had a core,
@@ -15,8 +18,8 @@
  *
  * --only: the K-th row alone, or the table's head. --version: what to write in a column of that
  * name; with --only, two builds can take turns (bench/compare_cores). --stages: instead, a table of
- * stages for each row, with 1 and 16 threads. --trace: instead, draw what 16 threads do for the
- * first row. */
+ * stages for each row, with 1 and 16 threads. --trace: instead, draw what the threads do in one
+ * iteration of the first row, with one thread per core. */
 #include "io/file.h"
 #include "io/npy.h"
 #include "measure.h"
@@ -28,6 +31,7 @@
 
 #include <dcrf/dcrf.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,12 +146,14 @@ static const struct work {
     void (*run)(struct subject *s, dcrf_workspace *workspace);
     size_t settings;   /* the first so many of the published settings */
     bool has_energies; /* for photographs that come with energies */
-} works[] = {{"drop-in", drop_in, SETTINGS, false},
-             {"`dcrf.mean_field`", arrays_mean_field, 1, false},
-             {"own mean field", own_mean_field, 1, false},
-             {"`dcrf.solve` mf", solve_mean_field, 1, true},
-             {"LP to 0.1 %", lp_to_a_thousandth, 1, true},
-             {"LP to 0.01 %", lp_to_a_ten_thousandth, 1, true}};
+    bool is_ceiling;   /* instead of threads: as many calls of one thread at once */
+} works[] = {{"drop-in", drop_in, SETTINGS, false, false},
+             {"ceiling: drop-ins of one thread", drop_in, 1, false, true},
+             {"`dcrf.mean_field`", arrays_mean_field, 1, false, false},
+             {"own mean field", own_mean_field, 1, false, false},
+             {"`dcrf.solve` mf", solve_mean_field, 1, true, false},
+             {"LP to 0.1 %", lp_to_a_thousandth, 1, true, false},
+             {"LP to 0.01 %", lp_to_a_ten_thousandth, 1, true, false}};
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -206,15 +212,78 @@ static double measure_s(const struct table *table, struct subject *s, const stru
     return best;
 }
 
+/* ---- the ceiling ---------------------------------------------------------------------------- */
+
+struct caller {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    struct subject own;
+    const struct work *work;
+};
+
+static void *call(void *argument) {
+    struct caller *caller = argument;
+    dcrf_workspace *workspace = new_workspace(1);
+    pthread_barrier_wait(caller->start);
+    caller->work->run(&caller->own, workspace);
+    pthread_barrier_wait(caller->start);
+    dcrf_workspace_free(&workspace);
+    return NULL;
+}
+
+/* The wall time of `count` calls at once, divided by their number. */
+static double time_calls(struct subject *s, const struct work *work, size_t count) {
+    struct caller *callers = require(calloc(count, sizeof *callers));
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, (unsigned)count + 1);
+    for (size_t i = 0; i < count; i++) {
+        callers[i] = (struct caller){.start = &start, .own = *s, .work = work};
+        callers[i].own.q =
+            require(calloc(s->grid.size[0] * s->grid.size[1] * s->setting->labels, sizeof *s->q));
+        pthread_create(&callers[i].thread, NULL, call, &callers[i]);
+    }
+    pthread_barrier_wait(&start);
+    const double begin = clock_s(CLOCK_MONOTONIC);
+    pthread_barrier_wait(&start);
+    const double passed = clock_s(CLOCK_MONOTONIC) - begin;
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(callers[i].thread, NULL);
+        free(callers[i].own.q);
+    }
+    pthread_barrier_destroy(&start);
+    free(callers);
+    return passed / (double)count;
+}
+
+static double measure_calls_s(const struct table *table, struct subject *s, const struct work *work,
+                              size_t count, double *cpu_s) {
+    double best = INFINITY;
+    for (size_t i = 0; i < table->repeats; i++) {
+        const double cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID), passed = time_calls(s, work, count);
+        if (passed < best) {
+            best = passed;
+            *cpu_s = (clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)count;
+        }
+    }
+    return best;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
 static void print_times(const struct table *table, struct subject *s, const struct work *work) {
     double first_s = 0, first_cpu_s = 1, last_s = 1, last_cpu_s = 0;
     for (size_t i = 0; i < table->columns; i++) {
-        last_s = measure_s(table, s, work, table->counts[i], &last_cpu_s);
+        last_s = work->is_ceiling ? measure_calls_s(table, s, work, table->counts[i], &last_cpu_s)
+                                  : measure_s(table, s, work, table->counts[i], &last_cpu_s);
         if (i == 0) {
             first_s = last_s;
             first_cpu_s = last_cpu_s;
         }
-        printf(" %.1f |", 1e3 * last_s);
+        printf(" %.*f |", last_s < 0.01 ? 2 : 1, 1e3 * last_s);
+    }
+    if (work->is_ceiling) {
+        printf(" %.1f | %.2f | | |\n", first_s / last_s, last_cpu_s / first_cpu_s);
+        return;
     }
     const double one_s = traced_s(s, work, 1), counted_s = traced_s(s, work, TRACED_THREADS);
     printf(" %.1f | %.2f | %.1f | %.0f %% |\n", first_s / last_s, last_cpu_s / first_cpu_s,
@@ -234,8 +303,14 @@ static void print_row(const struct table *table, const char *picture, struct sub
                       const struct work *work) {
     const struct published *setting = s->setting;
     if (table->trace) {
-        printf("%.1f ms counted\n", 1e3 * traced_s(s, work, TRACED_THREADS));
-        trace_draw(table->trace, picture, TRACED_THREADS);
+        const size_t threads = table->counts[table->columns - 1];
+        char title[200];
+        snprintf(title, sizeof title, "One iteration: %s, %s, %zu labels, %g/%g, %zu threads",
+                 picture, work->name, setting->labels, setting->bilateral, setting->colour,
+                 threads);
+        traced_s(s, work, threads);
+        if (!trace_draw(table->trace, title, threads))
+            fprintf(stderr, "dcrf-cores: nothing to draw\n");
         return;
     }
     printf("%s%s | %s, %zu labels, %g/%g%s", table->has_stages ? "\n" : "| ", picture, work->name,
@@ -260,16 +335,40 @@ static void print_head(const struct table *table) {
     printf("\n");
 }
 
+static void measure_row(struct table *table, const char *picture, struct subject *s,
+                        const struct work *work) {
+    table->row++;
+    if (table->only ? table->row == table->only : !table->trace || table->row == 1)
+        if (!work->is_ceiling || !table->has_stages)
+            print_row(table, picture, s, work);
+}
+
 /* All rows of a subject whose settings are published_settings[setting]. */
 static void measure(struct table *table, const char *picture, struct subject *s, size_t setting,
                     bool has_energies) {
-    for (size_t w = 0; w < sizeof works / sizeof works[0]; w++) {
-        if (works[w].has_energies != has_energies || setting >= works[w].settings)
-            continue;
-        table->row++;
-        if (table->only ? table->row == table->only : !table->trace || table->row == 1)
-            print_row(table, picture, s, &works[w]);
-    }
+    for (size_t w = 0; w < sizeof works / sizeof works[0]; w++)
+        if (works[w].has_energies == has_energies && setting < works[w].settings)
+            measure_row(table, picture, s, &works[w]);
+}
+
+/* The drop-in for a square from the middle of a picture. */
+static void measure_part(struct table *table, const char *picture, size_t width, size_t height,
+                         const uint8_t *rgb, size_t side) {
+    uint8_t *part = require(malloc(side * side * 3));
+    char name[200];
+    const size_t left = (width - side) / 2, top = (height - side) / 2;
+    for (size_t y = 0; y < side; y++)
+        memcpy(part + y * side * 3, rgb + ((top + y) * width + left) * 3, side * 3);
+    struct subject s = {.setting = &published_settings[0], .rgb = part};
+    s.grid = dcrf_grid_2d(side, side);
+    float *unary = published_unary(s.setting, side, side);
+    s.energies = dcrf_view_planar(unary, DCRF_F32, &s.grid, s.setting->labels);
+    s.q = require(calloc(side * side * s.setting->labels, sizeof *s.q));
+    snprintf(name, sizeof name, "%s, %zu x %zu", picture, side, side);
+    measure_row(table, name, &s, &works[0]);
+    free(unary);
+    free(s.q);
+    free(part);
 }
 
 static void measure_published(struct table *table, const char *picture, size_t width, size_t height,
@@ -284,6 +383,10 @@ static void measure_published(struct table *table, const char *picture, size_t w
         free(unary);
         free(s.q);
     }
+    static const size_t sides[] = {100, 41};
+    for (size_t i = 0; i < 2; i++)
+        if (sides[i] <= width && sides[i] <= height)
+            measure_part(table, picture, width, height, rgb, sides[i]);
 }
 
 static bool measure_energies(struct table *table, const char *picture, const char *path,

@@ -5,6 +5,7 @@
 #include "core/threads.h"
 
 #include <dcrf/dcrf.h>
+#include <stdbool.h>
 
 #define TRACE_MOST_THREADS 64
 
@@ -19,10 +20,20 @@ void trace_end(dcrf_workspace *workspace);
 double trace_counted_s(size_t threads);
 double trace_serial_s(void);
 
+/* A chunk. */
+struct trace_event {
+    size_t loop, worker;
+    double begin, end; /* wall */
+    double cpu;        /* seconds */
+};
+const struct trace_event *trace_events(size_t *count);
+
 /* One loop, and what the caller did since the loop before it. */
 struct trace_span {
     dcrf_work work; /* NULL: the end */
+    size_t number;  /* of the loop */
     size_t chunks;
+    double begin_s;                   /* wall */
     double outside_s, loop_s;         /* wall */
     double outside_cpu_s, loop_cpu_s; /* CPU time of the caller, of all chunks */
     double loop_counted_s;            /* as trace_counted_s */
@@ -31,7 +42,8 @@ struct trace_span {
 /* The loops of a trace in their order, after trace_counted_s. */
 const struct trace_span *trace_spans(size_t *count);
 
-/* Draw the trace as SVG: time across, threads down. */
-void trace_draw(const char *path, const char *title, size_t threads);
+/* Draw one iteration of the trace as SVG: time across, threads down. After trace_counted_s; false
+ * if there is none. */
+bool trace_draw(const char *path, const char *title, size_t threads);
 
 #endif
