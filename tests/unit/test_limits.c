@@ -282,7 +282,7 @@ static void long_loops_ask(void **state) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)lattice_of(&scene);
     const size_t blurs = 2 * lattice->corners;
     assert_int_equal(questions(&scene, try_lattice_in_double, "filtering"),
-                     3 * (lattice->runs.sectors.count - 1) +
+                     2 * (lattice->runs.sectors.count - 1) +
                          blurs * ((lattice->vertices - 1) / 512));
     free_scene(&scene);
 }

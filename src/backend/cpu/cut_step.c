@@ -35,7 +35,7 @@ struct metric {
 /* The labels that take part, and the derivatives. */
 struct live {
     size_t count;
-    size_t label[DCRF_CUTS_MOST_LABELS];
+    uint16_t label[DCRF_CUTS_MOST_LABELS];
     double mass[DCRF_CUTS_MOST_LABELS], slope[DCRF_CUTS_MOST_LABELS];
 };
 
@@ -59,29 +59,29 @@ static void add_mass(const struct metric *m, size_t label, double mass, double *
 }
 
 /* z, made a distribution. */
-static void start(const struct metric *m, const float *z, double *mass, double *slope) {
+static void start(const struct metric *m, const float *z, float *mass, double *slope) {
     const size_t labels = m->space->labels;
     double total = 0;
     for (size_t i = 0; i < labels; i++)
         total += (double)z[i];
     for (size_t i = 0; i < labels; i++)
-        mass[i] = (double)z[i] / total;
+        mass[i] = (float)((double)z[i] / total);
     for (size_t i = 0; i < labels && fabs(total - 1) > ROUNDED; i++)
         if (z[i] > 0)
-            add_mass(m, i, mass[i] - (double)z[i], slope);
+            add_mass(m, i, (double)mass[i] - (double)z[i], slope);
 }
 
 /* ---- the labels that take part -------------------------------------------------------------- */
 
-static void find_live(struct live *live, const double *mass, const double *slope, size_t labels) {
+static void find_live(struct live *live, const float *mass, const double *slope, size_t labels) {
     double mean = 0;
     for (size_t i = 0; i < labels; i++)
-        mean += mass[i] * slope[i];
+        mean += (double)mass[i] * slope[i];
     live->count = 0;
     for (size_t i = 0; i < labels; i++)
         if (mass[i] > 0 || slope[i] < mean) {
-            live->label[live->count] = i;
-            live->mass[live->count] = mass[i];
+            live->label[live->count] = (uint16_t)i;
+            live->mass[live->count] = (double)mass[i];
             live->slope[live->count++] = slope[i];
         }
 }
@@ -132,22 +132,28 @@ static size_t find_taker(const struct live *live, size_t giver, const double *cu
     return taker;
 }
 
+/* The derivatives after a move that takes the mass from the label of this curvature. */
+static void follow(struct live *live, const double *curvature, double mass) {
+    for (size_t k = 0; k < live->count; k++)
+        live->slope[k] += mass * curvature[k];
+}
+
 /* Until the derivatives are equal, or no moves are left; returns how many are. */
 static int make_moves(const struct metric *m, struct live *live, double equal, int left) {
-    double from[DCRF_CUTS_MOST_LABELS], to[DCRF_CUTS_MOST_LABELS], range;
+    double curvature[DCRF_CUTS_MOST_LABELS], range;
     for (; left > 0; left--) {
         const size_t giver = find_giver(live, &range);
         if (range <= equal)
             break;
-        find_curvature(m, live, giver, from);
-        const size_t taker = find_taker(live, giver, from);
+        find_curvature(m, live, giver, curvature);
+        const size_t taker = find_taker(live, giver, curvature);
         if (taker == giver)
             break;
-        find_curvature(m, live, taker, to);
-        const double mass =
-            dcrf_cut_mass(live->slope[giver] - live->slope[taker], from[taker], live->mass[giver]);
-        for (size_t k = 0; k < live->count; k++)
-            live->slope[k] += mass * (from[k] - to[k]);
+        const double mass = dcrf_cut_mass(live->slope[giver] - live->slope[taker], curvature[taker],
+                                          live->mass[giver]);
+        follow(live, curvature, mass);
+        find_curvature(m, live, taker, curvature);
+        follow(live, curvature, -mass);
         live->mass[giver] -= mass;
         live->mass[taker] += mass;
     }
@@ -156,31 +162,33 @@ static int make_moves(const struct metric *m, struct live *live, double equal, i
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-static void write_back(const struct metric *m, const struct live *live, double *mass,
+static void write_back(const struct metric *m, const struct live *live, float *mass,
                        double *slope) {
     for (size_t k = 0; k < live->count; k++) {
         const size_t label = live->label[k];
-        const double change = live->mass[k] - mass[label];
+        const float now = (float)live->mass[k];
+        const double change = (double)now - (double)mass[label];
         if (change < 0 || change > 0)
             add_mass(m, label, change, slope);
-        mass[label] = live->mass[k];
+        mass[label] = now;
     }
 }
 
 /* Floats that add up to 1. */
-static void write_row(const double *row, size_t labels, float *y) {
+static void write_row(const float *row, size_t labels, float *y) {
     double sum = 0;
     for (size_t i = 0; i < labels; i++)
-        sum += row[i];
+        sum += (double)row[i];
     for (size_t i = 0; i < labels; i++)
-        y[i] = (float)(row[i] / sum);
+        y[i] = (float)((double)row[i] / sum);
 }
 
 void dcrf_cut_step_take(const struct dcrf_dual_space *space, size_t variable, double own,
                         const float *z, float *y, double *gradient) {
     const struct metric metric = {space, variable, own};
     struct live live;
-    double mass[DCRF_CUTS_MOST_LABELS], scale = own;
+    float mass[DCRF_CUTS_MOST_LABELS];
+    double scale = own;
     for (size_t g = 0; g < space->columns->group_count; g++)
         scale += sum_of(&metric, g);
     start(&metric, z, mass, gradient);

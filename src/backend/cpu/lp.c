@@ -236,28 +236,29 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
         descend_rows(context, a, end - a < DCRF_SIMPLEX_ROWS ? end : a + DCRF_SIMPLEX_ROWS, sums);
 }
 
+/* Epsilon times the derivative of the smoothed objective. */
+static double slope_at(const dcrf_backend_lp *lp, size_t cell) {
+    const struct dcrf_dual *current = &lp->blocks.dual[DCRF_BACKEND_CURRENT];
+    const double dual = current->pairwise[cell] + (current->clique ? current->clique[cell] : 0);
+    return lp->epsilon * ((double)dcrf_dual_unary(&lp->blocks.space)[cell] - dual);
+}
+
 /* The same in the metric of the cuts plus lp->metric; every label has its own column. */
 static void descend_cuts(void *context, size_t begin, size_t end, double *sums) {
     const dcrf_backend_lp *lp = context;
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
     const struct dcrf_dual_space *space = &blocks->space;
-    const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
-    const float *unary = dcrf_dual_unary(space);
-    double slope[DCRF_CUTS_MOST_LABELS], gradient[DCRF_CUTS_MOST_LABELS];
+    double gradient[DCRF_CUTS_MOST_LABELS];
     for (size_t a = begin; a < end; a++) {
         sums[OBJECTIVE] = add_objective(blocks, a, sums[OBJECTIVE]);
         const size_t row = a * space->stride;
         float *y = blocks->y + row;
         const float *previous = blocks->previous + row;
-        for (size_t i = 0; i < space->labels; i++) {
-            const double dual =
-                current->pairwise[row + i] + (current->clique ? current->clique[row + i] : 0);
-            slope[i] = gradient[i] = lp->epsilon * ((double)unary[row + i] - dual);
-        }
-        memcpy(y, previous, space->labels * sizeof *y);
+        for (size_t i = 0; i < space->labels; i++)
+            gradient[i] = slope_at(lp, row + i);
         dcrf_cut_step_take(space, a, (double)lp->metric[a], blocks->z + row, y, gradient);
         for (size_t i = 0; i < space->labels; i++)
-            sums[UPHILL] += (slope[i] - gradient[i]) * (double)(y[i] - previous[i]);
+            sums[UPHILL] += (slope_at(lp, row + i) - gradient[i]) * (double)(y[i] - previous[i]);
     }
 }
 
