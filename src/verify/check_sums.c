@@ -12,6 +12,7 @@
 
 #define MOST_EXPONENT 40.0
 #define CHECK_CHANNELS 16
+#define CUTS_TOGETHER 256 /* their sums are on the stack */
 #define VALUES (DCRF_VALUE_MOST + 1)
 
 #define WORK "checking a certificate"
@@ -99,7 +100,7 @@ static void add_exactly_by_cuts(void *context, size_t begin, size_t end, size_t 
     (void)worker;
     const struct dcrf_check *check = context;
     const size_t labels = check->model->labels, cuts = check->cuts_at_once;
-    double by_cut[DCRF_MOST_CUTS];
+    double by_cut[CUTS_TOGETHER];
     for (size_t a = begin; a < end; a++) {
         memset(by_cut, 0, cuts * sizeof *by_cut);
         for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++) {
@@ -400,13 +401,14 @@ dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error)
     return check_magnitudes(check, error);
 }
 
-/* The exact sums need the values of all points for every pair, but not of all cuts: as many at a
- * time as there are labels, so that the columns take no more memory than the values of a
+/* The exact sums need the values of all points for every pair, but not of all cuts: at most as many
+ * at a time as there are labels, so that the columns take no more memory than the values of a
  * certificate may. */
 static dcrf_status add_by_cuts(struct dcrf_check *check, dcrf_error *error) {
     const size_t cuts = check->content->cut_count, labels = check->model->labels;
     const size_t points = check->mixture->point_count, size = check->mixture->size;
-    const size_t most = cuts < labels ? cuts : labels;
+    const size_t fitting = labels < CUTS_TOGETHER ? labels : CUTS_TOGETHER;
+    const size_t most = cuts < fitting ? cuts : fitting;
     TRY(allocate_columns(check, points * most, error));
     memset(check->sums, 0, check->model->variables * labels * sizeof *check->sums);
     for (check->first_cut = 0; check->first_cut < cuts; check->first_cut += most) {
