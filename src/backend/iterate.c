@@ -30,15 +30,12 @@ static dcrf_status take_copy(struct dcrf_iterate *iterate, enum dcrf_backend_use
     return iterate->copy ? DCRF_OK : dcrf_fail_memory(error, "marginals");
 }
 
-dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *plan,
-                              dcrf_workspace *workspace, enum dcrf_backend_use use,
-                              dcrf_error *error) {
-    *iterate = (struct dcrf_iterate){0};
+dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const struct dcrf_coupling *coupling,
+                              enum dcrf_backend_use use, dcrf_error *error) {
+    *iterate = (struct dcrf_iterate){.coupling = coupling};
     struct wanted wanted = {iterate, use};
-    dcrf_status status = dcrf_coupling_new(&iterate->coupling, plan, workspace, error);
-    if (status == DCRF_OK)
-        status =
-            dcrf_backend_make(plan, workspace, iterate->coupling, make_marginals, &wanted, error);
+    dcrf_status status = dcrf_backend_make(coupling->plan, coupling->workspace, coupling,
+                                           make_marginals, &wanted, error);
     if (status == DCRF_OK)
         status = take_copy(iterate, use, error);
     if (status < 0)
@@ -49,21 +46,19 @@ dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *pla
 void dcrf_iterate_clear(struct dcrf_iterate *iterate) {
     if (iterate->iterate)
         iterate->methods->free(iterate->iterate);
-    dcrf_coupling_free(&iterate->coupling);
     dcrf_release(iterate->copy);
     *iterate = (struct dcrf_iterate){0};
 }
 
 /* ---- methods -------------------------------------------------------------------------------- */
 
-dcrf_status dcrf_iterate_new(void **state, size_t bytes, const dcrf_plan *plan,
-                             dcrf_workspace *workspace, enum dcrf_backend_use use,
-                             dcrf_error *error) {
+dcrf_status dcrf_iterate_new(void **state, size_t bytes, const struct dcrf_coupling *coupling,
+                             enum dcrf_backend_use use, dcrf_error *error) {
     *state = NULL;
     DCRF_SCOPED void *made = dcrf_allocate_zero(1, bytes);
     if (!made)
         return dcrf_fail_memory(error, "marginals");
-    TRY(dcrf_iterate_init(made, plan, workspace, use, error));
+    TRY(dcrf_iterate_init(made, coupling, use, error));
     *state = DCRF_PASS_ON(made);
     return DCRF_OK;
 }

@@ -77,8 +77,7 @@ static dcrf_status cool(const struct dcrf_iterate *q, struct dcrf_stop *stop, do
 dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dcrf_error *error) {
     DCRF_AT_END(dcrf_iterate_clear) struct dcrf_iterate q = {0};
     double hottest = 0;
-    TRY(dcrf_iterate_init(&q, problem->plan, problem->workspace, DCRF_BACKEND_FOR_ANNEALING,
-                          error));
+    TRY(dcrf_iterate_init(&q, problem->coupling, DCRF_BACKEND_FOR_ANNEALING, error));
     TRY(find_mean_row_sum(q.coupling, &hottest, error));
     TRY(cool(&q, problem->stop, fmax(hottest, COLDEST), error));
     return dcrf_iterate_labels(&q, labels, error);

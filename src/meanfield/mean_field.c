@@ -41,7 +41,7 @@ struct mean_field {
 
 static dcrf_status mean_field_init(void **state, const struct dcrf_problem *problem,
                                    dcrf_error *error) {
-    TRY(dcrf_iterate_new(state, sizeof(struct mean_field), problem->plan, problem->workspace,
+    TRY(dcrf_iterate_new(state, sizeof(struct mean_field), problem->coupling,
                          DCRF_BACKEND_FOR_MEAN_FIELD, error));
     ((struct mean_field *)*state)->problem = problem;
     return DCRF_OK;

@@ -11,6 +11,7 @@
 
 #include <dcrf/solver.h>
 
+struct dcrf_coupling;
 struct dcrf_flow_proof;
 struct dcrf_marginals; /* energy/labelling.h */
 
@@ -19,6 +20,7 @@ struct dcrf_problem {
     const dcrf_plan *plan;
     const dcrf_model *model;
     dcrf_workspace *workspace;
+    struct dcrf_coupling *coupling; /* of the plan and the workspace (energy/coupling.h) */
     const dcrf_settings *settings;
     const double *best_energy; /* of the best labelling so far */
     struct dcrf_stop *stop;    /* a long step should check dcrf_stop_is_due(stop) */

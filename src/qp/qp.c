@@ -36,8 +36,8 @@ struct qp {
 };
 
 static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcrf_error *error) {
-    return dcrf_iterate_new(state, sizeof(struct qp), problem->plan, problem->workspace,
-                            DCRF_BACKEND_FOR_QP, error);
+    return dcrf_iterate_new(state, sizeof(struct qp), problem->coupling, DCRF_BACKEND_FOR_QP,
+                            error);
 }
 
 /* Store f and L of the point that the backend has moved to. */

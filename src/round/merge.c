@@ -92,7 +92,7 @@ static dcrf_status find_tables(struct dcrf_polisher *polisher, dcrf_error *error
         polisher->class_map[i] = (uint16_t)i;
     dcrf_status status = DCRF_OK;
     if (polisher->model->cliques.count > 0)
-        status = dcrf_polisher_read(polisher, error);
+        status = dcrf_polisher_read(polisher, polisher->labels, error);
     if (status < 0)
         return status;
     fill_bonus(polisher);

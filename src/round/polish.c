@@ -19,7 +19,6 @@
 #include "round/polisher.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MOST_CLASSES 256    /* merges use tables of at most this many labels squared */
 #define LEAST_DECREASE 1e-7 /* relative; smaller differences may be rounding errors */
@@ -30,13 +29,14 @@
 static bool take_memory(struct dcrf_polisher *polisher) {
     const size_t labels = polisher->model->labels;
     struct dcrf_owned *owned = &polisher->owned;
-    polisher->labels = dcrf_own(owned, polisher->model->variables, sizeof *polisher->labels);
     if (dcrf_coupling_is_potts(polisher->coupling) && labels <= MOST_CLASSES) {
         polisher->class_unary = dcrf_own(owned, labels * labels, sizeof(double));
         polisher->class_mass = dcrf_own(owned, labels * labels, sizeof(double));
         polisher->class_bonus = dcrf_own(owned, labels * labels, sizeof(double));
         polisher->class_size = dcrf_own(owned, labels, sizeof(size_t));
         polisher->class_map = dcrf_own(owned, labels, sizeof(uint16_t));
+        if (polisher->model->cliques.count > 0)
+            polisher->labels = dcrf_own(owned, polisher->model->variables, sizeof(uint16_t));
     }
     return !owned->is_short;
 }
@@ -49,16 +49,17 @@ static dcrf_status make_moves(void *user, const struct dcrf_backend *backend,
     return polisher->methods->make(&polisher->moves, device, model, error);
 }
 
-dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
-                              dcrf_workspace *workspace, dcrf_error *error) {
+dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const struct dcrf_coupling *coupling,
+                              dcrf_error *error) {
     *out = NULL;
     DCRF_AT_END(dcrf_polisher_free)
     struct dcrf_polisher *polisher = dcrf_allocate_zero(1, sizeof *polisher);
     if (!polisher)
         return dcrf_fail_memory(error, "polishing");
-    polisher->model = plan->model;
-    TRY(dcrf_coupling_new(&polisher->coupling, plan, workspace, error));
-    TRY(dcrf_backend_make(plan, workspace, polisher->coupling, make_moves, polisher, error));
+    polisher->model = coupling->plan->model;
+    polisher->coupling = coupling;
+    TRY(dcrf_backend_make(coupling->plan, coupling->workspace, coupling, make_moves, polisher,
+                          error));
     if (!take_memory(polisher))
         return dcrf_fail_memory(error, "polishing");
     *out = DCRF_PASS_ON(polisher);
@@ -71,7 +72,6 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
         return;
     if (polisher->moves)
         polisher->methods->free(polisher->moves);
-    dcrf_coupling_free(&polisher->coupling);
     dcrf_disown(&polisher->owned);
     dcrf_release(polisher);
     *polisher_pointer = NULL;
@@ -83,8 +83,9 @@ dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *l
     return polisher->methods->load(polisher->moves, labels, &polisher->energy, error);
 }
 
-dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, dcrf_error *error) {
-    return polisher->methods->read(polisher->moves, polisher->labels, error);
+dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, uint16_t *labels,
+                               dcrf_error *error) {
+    return polisher->methods->read(polisher->moves, labels, error);
 }
 
 /* ---- trying changes ------------------------------------------------------------------------- */
@@ -151,7 +152,6 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
     typedef dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
     static const move moves[] = {dcrf_move_classes, dcrf_move_cliques, dcrf_move_variables};
     const size_t move_count = sizeof moves / sizeof moves[0];
-    const size_t bytes = polisher->model->variables * sizeof *labels;
     if (passes == 0 || dcrf_is_interrupted(interrupt))
         return DCRF_OK;
     polisher->interrupt = interrupt;
@@ -165,8 +165,7 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
         if (!is_better)
             k = (k + 1) % move_count;
     }
-    TRY(dcrf_polisher_read(polisher, error));
-    memcpy(labels, polisher->labels, bytes);
+    TRY(dcrf_polisher_read(polisher, labels, error));
     dcrf_workspace_release(polisher->coupling->workspace, &dcrf_trial_slot);
     return DCRF_OK;
 }

@@ -10,11 +10,10 @@
 
 struct dcrf_polisher {
     const dcrf_model *model;
-    struct dcrf_coupling *coupling;
+    const struct dcrf_coupling *coupling;
     const struct dcrf_backend_moves_methods *methods;
     dcrf_backend_moves *moves;
-    uint16_t *labels; /* of the current labelling, as last read */
-    double energy;    /* of the current labelling */
+    double energy; /* of the current labelling */
 
     double *class_unary; /* for merges (merge.c); NULL if not all kernels are Potts or there are too
                           * many labels */
@@ -22,6 +21,7 @@ struct dcrf_polisher {
     double *class_bonus;
     size_t *class_size;
     uint16_t *class_map;
+    uint16_t *labels; /* before the merges, if there are cliques */
     struct dcrf_owned owned;
     size_t passes_left;
     const struct dcrf_interrupt *interrupt; /* checked before every pass; NULL: never interrupted
@@ -33,7 +33,7 @@ struct dcrf_polisher {
 dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
                                size_t passes, dcrf_error *error);
 /* Read the labels of the current labelling. */
-dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, dcrf_error *error);
+dcrf_status dcrf_polisher_read(struct dcrf_polisher *polisher, uint16_t *labels, dcrf_error *error);
 
 /* Evaluate the trial labelling: if its energy is below the current one, it becomes the current
  * labelling. Costs one pass. */

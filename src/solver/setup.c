@@ -1,6 +1,7 @@
 /* Creating a solver, and setting the user's start. */
 #include "core/error.h"
 #include "core/owned.h"
+#include "energy/coupling.h"
 #include "energy/labelling.h"
 #include "lp/lp.h"
 #include "solver/solver.h"
@@ -27,9 +28,10 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
         ((settings->rounding_draws > 0 || solver->method->lower_bound) &&
          !(solver->thresholds = dcrf_thresholds_new(model->labels, dcrf_model_order(model)))))
         return dcrf_fail_memory(error, "a solver");
+    TRY(dcrf_coupling_new(&solver->problem.coupling, solver->problem.plan,
+                          solver->problem.workspace, error));
     if (settings->polish && settings->polish_rounds > 0)
-        TRY(dcrf_polisher_new(&solver->polisher, solver->problem.plan, solver->problem.workspace,
-                              error));
+        TRY(dcrf_polisher_new(&solver->polisher, solver->problem.coupling, error));
     if (solver->polisher && settings->gap > 0 && solver->method->lower_bound)
         TRY(dcrf_refiner_init(solver, error));
     return solver->method->init(&solver->state, &solver->problem, error);
@@ -100,6 +102,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     dcrf_release(solver->best);
     dcrf_release(solver->candidate);
     dcrf_release(solver->start);
+    dcrf_coupling_free(&solver->problem.coupling);
     dcrf_release(solver);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

@@ -404,6 +404,7 @@ struct moved {
 static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *problem,
                                move make) {
     struct moved *moved = calloc(1, sizeof *moved);
+    struct dcrf_coupling *coupling;
     struct dcrf_polisher *polisher;
     dcrf_model *model = new_model(problem);
     dcrf_plan *plan;
@@ -411,7 +412,8 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
     dcrf_error error;
     assert_non_null(moved);
     if (dcrf_plan_new(&plan, model, problem->kind, workspace, &error) < 0 ||
-        dcrf_polisher_new(&polisher, plan, workspace, &error) < 0)
+        dcrf_coupling_new(&coupling, plan, workspace, &error) < 0 ||
+        dcrf_polisher_new(&polisher, coupling, &error) < 0)
         fail_msg("%s", error.message);
     dcrf_label_by_unary(model, moved->labels, VARIABLES, NULL);
     assert_int_equal(dcrf_polisher_load(polisher, moved->labels, 100, &error), DCRF_OK);
@@ -419,8 +421,7 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
     if (make) {
         assert_int_equal(make(polisher, &moved->is_better, &error), DCRF_OK);
         moved->after = polisher->energy;
-        assert_int_equal(dcrf_polisher_read(polisher, &error), DCRF_OK);
-        memcpy(moved->labels, polisher->labels, sizeof moved->labels);
+        assert_int_equal(dcrf_polisher_read(polisher, moved->labels, &error), DCRF_OK);
     } else {
         assert_int_equal(dcrf_polish(polisher, moved->labels, 100, NULL, &error), DCRF_OK);
         moved->after = polisher->energy;
@@ -431,6 +432,7 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
     assert_true(fabs(energy.total - moved->after) <= 1e-6 * fabs(energy.total));
     assert_true(moved->after <= moved->before);
     dcrf_polisher_free(&polisher);
+    dcrf_coupling_free(&coupling);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     return moved;

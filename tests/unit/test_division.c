@@ -443,10 +443,12 @@ static void polishing_is_divided(void **state) {
         struct loops *loops = calloc(1, sizeof *loops);
         dcrf_workspace *workspace;
         dcrf_model *model;
+        struct dcrf_coupling *coupling;
         struct dcrf_polisher *polisher;
         assert_int_equal(dcrf_workspace_new(&workspace, i == 0 ? 1 : THREADS, NULL), DCRF_OK);
         dcrf_plan *plan = new_plan(workspace, LABELS, &model);
-        assert_int_equal(dcrf_polisher_new(&polisher, plan, workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_coupling_new(&coupling, plan, workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polisher_new(&polisher, coupling, NULL), DCRF_OK);
         assert_int_equal(dcrf_polisher_load(polisher, labels, 10, NULL), DCRF_OK);
         const struct dcrf_backend_moves_methods *methods = polisher->methods;
         dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
@@ -463,6 +465,7 @@ static void polishing_is_divided(void **state) {
                 expected += (double)model->unary[a * model->stride + k];
         assert_true(fabs(sum - expected) < 1e-9 * expected);
         dcrf_polisher_free(&polisher);
+        dcrf_coupling_free(&coupling);
         dcrf_plan_free(&plan);
         dcrf_model_free(&model);
         dcrf_workspace_free(&workspace);

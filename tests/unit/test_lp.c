@@ -140,12 +140,15 @@ static void second_opinion(void **state) {
         mean_field.polish = 0;
         struct solved field = solve_plan(toy.plan, toy.workspace, &mean_field);
         const struct dcrf_marginals rows = {field.marginals, VARIABLES, LABELS, LABELS, NULL};
+        struct dcrf_coupling *coupling;
         struct dcrf_polisher *polisher;
-        assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_coupling_new(&coupling, toy.plan, toy.workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polisher_new(&polisher, coupling, NULL), DCRF_OK);
         dcrf_labels_of_marginals(&rows, NULL, field.labels);
         assert_int_equal(dcrf_polish(polisher, field.labels, lp.polish_rounds, NULL, NULL),
                          DCRF_OK);
         dcrf_polisher_free(&polisher);
+        dcrf_coupling_free(&coupling);
         struct solved solved = solve_plan(toy.plan, toy.workspace, &lp);
         const double energy = toy_energy(&toy, solved.labels);
         assert_true(energy <=

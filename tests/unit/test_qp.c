@@ -1,6 +1,7 @@
 /* The QP relaxation, step by step, against its formula. */
 #include "toy.h"
 
+#include "energy/coupling.h"
 #include "method/method.h"
 
 #include <dcrf/experimental.h>
@@ -15,6 +16,7 @@ struct bench {
     struct toy toy;
     dcrf_settings settings;
     struct dcrf_stop stop;
+    struct dcrf_coupling *coupling;
     struct dcrf_problem problem;
     void *state;
     size_t stride;
@@ -24,9 +26,12 @@ struct bench {
 static void make_method(struct bench *bench) {
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
     dcrf_stop_init(&bench->stop, &bench->settings, bench->toy.workspace);
+    assert_int_equal(
+        dcrf_coupling_new(&bench->coupling, bench->toy.plan, bench->toy.workspace, NULL), DCRF_OK);
     bench->problem = (struct dcrf_problem){.plan = bench->toy.plan,
                                            .model = bench->toy.model,
                                            .workspace = bench->toy.workspace,
+                                           .coupling = bench->coupling,
                                            .settings = &bench->settings,
                                            .stop = &bench->stop};
     assert_int_equal(dcrf_qp.init(&bench->state, &bench->problem, NULL), DCRF_OK);
@@ -41,6 +46,7 @@ static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
 
 static void tear_down(struct bench *bench) {
     dcrf_qp.free(bench->state);
+    dcrf_coupling_free(&bench->coupling);
     free_toy(&bench->toy);
 }
 
@@ -230,6 +236,7 @@ static void the_first_of_equals_is_taken(void **state) {
         for (size_t i = 0; i < LABELS; i++)
             assert_true(y[a * bench.stride + i] == (float)(i == FIRST));
     dcrf_qp.free(bench.state);
+    dcrf_coupling_free(&bench.coupling);
     dcrf_plan_free(&toy->plan);
     dcrf_workspace_free(&toy->workspace);
     dcrf_model_free(&toy->model);

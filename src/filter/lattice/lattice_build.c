@@ -13,9 +13,12 @@
 
 #include <string.h>
 
-/* About so many variables embedded together, if each variable is a run. */
-#define CHUNK_VARIABLES 4096
-/* And in a band, by default. */
+/* Variables embedded together, if each variable is a run: the more, the fewer simplices are found
+ * twice, but every one of 16 threads should have some. */
+#define LEAST_CHUNK 2048
+#define MOST_CHUNK 8192
+#define CHUNKS 16
+/* About so many variables in a band, by default. */
 #define BAND_VARIABLES 1024
 /* Vertex rows larger than this are assumed not to fit in the L3 cache along with other data. */
 #define LARGE_BYTES ((size_t)12 << 20)
@@ -44,8 +47,10 @@ static size_t band_of(const struct build *build) {
 
 /* For longer runs, chunks become bands. */
 static size_t chunk_of(const struct build *build) {
-    return build->options.runs ? band_of(build)
-                               : dcrf_even_grain(build->features->variables, CHUNK_VARIABLES);
+    const size_t n = build->features->variables, share = n / CHUNKS;
+    return build->options.runs   ? band_of(build)
+           : share < LEAST_CHUNK ? dcrf_even_grain(n, LEAST_CHUNK)
+                                 : dcrf_even_grain(n, share < MOST_CHUNK ? share : MOST_CHUNK);
 }
 
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
