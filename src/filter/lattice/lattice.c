@@ -20,9 +20,9 @@
 /* Blocks of channels that are filtered together, so that the rows of variables, of which each block
  * is a part, are read from memory once for all of them. */
 struct blocks {
-    const struct dcrf_lattice *lattice;
-    dcrf_pool *pool;
-    const struct dcrf_application *application;
+    struct dcrf_lattice_filter
+        filter; /* for rows of variables; the widths are those of the blocks */
+    dcrf_direction direction;
     size_t count;
     struct block {
         size_t channel, width;
@@ -33,12 +33,21 @@ struct blocks {
     size_t spares;                      /* one more if both orders are blurred together */
 };
 
-/* Take as many of the remaining channels as the size limit allows. */
-static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_workspace *workspace,
-                               dcrf_error *error) {
-    const struct dcrf_lattice *lattice = blocks->lattice;
+/* Sums in memory where the copies are `copies` floats behind the rows of the vertices. */
+static struct dcrf_lattice_sums sums_of(const struct dcrf_lattice_filter *filter, size_t width,
+                                        float *rows, size_t copies) {
+    return (struct dcrf_lattice_sums){.lattice = filter->lattice,
+                                      .width = width,
+                                      .is_alone = dcrf_pool_threads(filter->pool) == 1,
+                                      .vertices = rows,
+                                      .copies = rows + copies};
+}
+
+/* Take as many of the remaining channels, up to `padded`, as the size limit allows. */
+static dcrf_status blocks_init(struct blocks *blocks, size_t channel, size_t padded,
+                               dcrf_workspace *workspace, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = blocks->filter.lattice;
     const size_t rows = dcrf_lattice_rows(lattice), copies = dcrf_lattice_copies(lattice);
-    const size_t padded = dcrf_padded(blocks->application->channels);
     size_t floats = 0; /* of a row, in all blocks */
     blocks->count = 0;
     while (channel < padded && blocks->count < MOST_BLOCKS) {
@@ -52,7 +61,7 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
     }
     const size_t width = blocks->block[0].width;
     blocks->spares = DCRF_LATTICE_BUFFERS - 1;
-    if (blocks->application->direction == DCRF_SYMMETRIC &&
+    if (blocks->direction == DCRF_SYMMETRIC &&
         dcrf_lattice_is_whole(lattice, width, dcrf_workspace_threads(workspace)))
         blocks->spares++;
     const size_t most = floats + blocks->spares * width;
@@ -68,12 +77,7 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
     for (size_t i = 0; i < blocks->count; i++) {
         struct block *block = &blocks->block[i];
         block->rows = memory;
-        blocks->sums[i] =
-            (struct dcrf_lattice_sums){.lattice = lattice,
-                                       .width = block->width,
-                                       .is_alone = dcrf_workspace_threads(workspace) == 1,
-                                       .vertices = block->rows,
-                                       .copies = block->rows + rows * block->width};
+        blocks->sums[i] = sums_of(&blocks->filter, block->width, memory, rows * block->width);
         memory += (rows + copies) * block->width;
     }
     return DCRF_OK;
@@ -82,9 +86,9 @@ static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_works
 static void splat_sectors(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
-    const struct dcrf_lattice *lattice = blocks->lattice;
-    const struct dcrf_application *application = blocks->application;
-    const size_t step = lattice->runs.band_variables * application->stride;
+    const struct dcrf_lattice_filter *filter = &blocks->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->in_stride;
     for (size_t sector = begin; sector < end; sector++) {
         float *rows[MOST_BLOCKS];
         for (size_t i = 0; i < blocks->count; i++)
@@ -93,31 +97,33 @@ static void splat_sectors(void *context, size_t begin, size_t end, size_t worker
              band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
             for (size_t i = 0; i < blocks->count; i++)
                 dcrf_lattice_splat_band(lattice, band,
-                                        application->in + band * step + blocks->block[i].channel,
-                                        application->stride, blocks->block[i].width, rows[i]);
+                                        filter->in + band * step + blocks->block[i].channel,
+                                        filter->in_stride, blocks->block[i].width, rows[i]);
         for (size_t i = 0; i < blocks->count; i++)
             dcrf_lattice_sums_end(&blocks->sums[i], sector);
     }
 }
 
 static void splat_blocks(struct blocks *blocks) {
-    dcrf_lattice_sums_start(blocks->sums, blocks->count, blocks->pool);
-    dcrf_parallel_for(blocks->pool, blocks->lattice->runs.sectors.count, 1, splat_sectors, blocks);
-    dcrf_lattice_sums_join(blocks->sums, blocks->count, blocks->pool);
+    dcrf_pool *pool = blocks->filter.pool;
+    dcrf_lattice_sums_start(blocks->sums, blocks->count, pool);
+    dcrf_parallel_for(pool, blocks->filter.lattice->runs.sectors.count, 1, splat_sectors, blocks);
+    dcrf_lattice_sums_join(blocks->sums, blocks->count, pool);
 }
 
 /* Blur block by block. If the result is in a spare buffer, swap it with the block's rows. */
 static void blur_blocks(struct blocks *blocks) {
+    const struct dcrf_lattice_filter *filter = &blocks->filter;
     for (size_t i = 0; i < blocks->count; i++) {
         struct block *block = &blocks->block[i];
         float *const buffer[DCRF_LATTICE_BUFFERS] = {block->rows, blocks->spare[0],
                                                      blocks->spare[1]};
         float *blurred =
             blocks->spares == DCRF_LATTICE_BUFFERS
-                ? dcrf_lattice_blur_both(blocks->lattice, blocks->pool, block->width, buffer,
+                ? dcrf_lattice_blur_both(filter->lattice, filter->pool, block->width, buffer,
                                          blocks->spare[DCRF_LATTICE_BUFFERS - 1])
-                : dcrf_lattice_blur_all(blocks->lattice, blocks->pool, block->width,
-                                        blocks->application->direction, buffer);
+                : dcrf_lattice_blur_all(filter->lattice, filter->pool, block->width,
+                                        blocks->direction, buffer);
         for (size_t k = 0; k < blocks->spares; k++)
             if (blocks->spare[k] == blurred)
                 blocks->spare[k] = block->rows;
@@ -128,10 +134,9 @@ static void blur_blocks(struct blocks *blocks) {
 static void slice_sectors(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct blocks *blocks = context;
-    const struct dcrf_lattice *lattice = blocks->lattice;
-    const struct dcrf_application *application = blocks->application;
-    const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
-    const size_t step = lattice->runs.band_variables * application->stride;
+    const struct dcrf_lattice_filter *filter = &blocks->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->out_stride;
     for (size_t sector = begin; sector < end; sector++) {
         float *rows[MOST_BLOCKS];
         for (size_t i = 0; i < blocks->count; i++) {
@@ -143,19 +148,28 @@ static void slice_sectors(void *context, size_t begin, size_t end, size_t worker
              band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
             for (size_t i = 0; i < blocks->count; i++)
                 dcrf_lattice_slice_band(lattice, band, rows[i], blocks->block[i].width,
-                                        application->factor * mean, application->accumulate,
-                                        application->out + band * step + blocks->block[i].channel,
-                                        application->stride);
+                                        filter->factor, filter->accumulate,
+                                        filter->out + band * step + blocks->block[i].channel,
+                                        filter->out_stride);
     }
 }
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    struct blocks blocks = {
-        .lattice = lattice, .pool = dcrf_workspace_pool(workspace), .application = application};
-    for (size_t channel = 0; channel < dcrf_padded(application->channels);) {
-        const dcrf_status status = blocks_init(&blocks, channel, workspace, error);
+    const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
+    const size_t padded = dcrf_padded(application->channels);
+    struct blocks blocks = {.filter = {.lattice = lattice,
+                                       .pool = dcrf_workspace_pool(workspace),
+                                       .in = application->in,
+                                       .in_stride = application->stride,
+                                       .out = application->out,
+                                       .out_stride = application->stride,
+                                       .factor = application->factor * mean,
+                                       .accumulate = application->accumulate},
+                            .direction = application->direction};
+    for (size_t channel = 0; channel < padded;) {
+        const dcrf_status status = blocks_init(&blocks, channel, padded, workspace, error);
         if (status < 0)
             return status;
         splat_blocks(&blocks);
@@ -166,6 +180,20 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
         channel = last->channel + last->width;
     }
     return DCRF_OK;
+}
+
+void dcrf_lattice_filter_sectors(const struct dcrf_lattice_filter *filter) {
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t width = filter->width;
+    const size_t floats = dcrf_lines_of(dcrf_lattice_rows(lattice) * width);
+    float *other = filter->scratch, *splat = other + floats;
+    struct blocks blocks = {.filter = *filter, .count = 1, .block = {{.width = width}}};
+    blocks.sums[0] = sums_of(filter, width, splat, floats);
+    memset(other + lattice->vertices * width, 0, width * sizeof *other);
+    splat_blocks(&blocks);
+    blocks.block[0].rows = dcrf_lattice_blur(lattice, filter->pool, width, splat, true,
+                                             lattice->corners, other, splat);
+    dcrf_parallel_for(filter->pool, lattice->runs.sectors.count, 1, slice_sectors, &blocks);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */

@@ -563,6 +563,9 @@ struct dcrf_lattice_filter {
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width, size_t threads);
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
 
+/* The same for a lattice without a ring (lattice.c). */
+void dcrf_lattice_filter_sectors(const struct dcrf_lattice_filter *filter);
+
 /* Multiply the splat weights by `in` and the slice weights by `out`: one factor per variable, or
  * NULL. */
 dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,

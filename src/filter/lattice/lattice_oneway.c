@@ -22,67 +22,11 @@ size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t wid
            dcrf_lattice_copies(lattice) * width;
 }
 
-struct sectors {
-    const struct dcrf_lattice_filter *filter;
-    struct dcrf_lattice_sums sums;
-    float *blurred;
-};
-
-static void splat_sectors(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct sectors *sectors = context;
-    const struct dcrf_lattice_filter *filter = sectors->filter;
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t step = lattice->runs.band_variables * filter->in_stride;
-    for (size_t sector = begin; sector < end; sector++) {
-        float *rows = dcrf_lattice_sums_begin(&sectors->sums, sector);
-        for (size_t band = dcrf_lattice_sector_first(lattice, sector);
-             band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
-            dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
-                                    filter->width, rows);
-        dcrf_lattice_sums_end(&sectors->sums, sector);
-    }
-}
-
-static void slice_sectors(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct sectors *sectors = context;
-    const struct dcrf_lattice_filter *filter = sectors->filter;
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t step = lattice->runs.band_variables * filter->out_stride;
-    for (size_t sector = begin; sector < end; sector++) {
-        const float *rows = dcrf_lattice_take(lattice, sector, filter->width, sectors->blurred,
-                                              dcrf_lattice_sums_rows(&sectors->sums, sector));
-        for (size_t band = dcrf_lattice_sector_first(lattice, sector);
-             band < dcrf_lattice_sector_first(lattice, sector + 1); band++)
-            dcrf_lattice_slice_band(lattice, band, rows, filter->width, filter->factor,
-                                    filter->accumulate, filter->out + band * step,
-                                    filter->out_stride);
-    }
-}
-
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t width = filter->width, floats = buffer_floats(lattice, width);
-    if (lattice->ring.rows) {
+    if (filter->lattice->ring.rows)
         dcrf_lattice_filter_ring(filter);
-        return;
-    }
-    const size_t count = lattice->runs.sectors.count;
-    float *other = filter->scratch, *splat = other + floats;
-    struct sectors sectors = {.filter = filter};
-    sectors.sums = (struct dcrf_lattice_sums){.lattice = lattice,
-                                              .width = width,
-                                              .is_alone = dcrf_pool_threads(filter->pool) == 1,
-                                              .vertices = splat,
-                                              .copies = splat + floats};
-    memset(other + lattice->vertices * width, 0, width * sizeof *other);
-    dcrf_lattice_sums_start(&sectors.sums, 1, filter->pool);
-    dcrf_parallel_for(filter->pool, count, 1, splat_sectors, &sectors);
-    dcrf_lattice_sums_join(&sectors.sums, 1, filter->pool);
-    sectors.blurred = dcrf_lattice_blur(lattice, filter->pool, width, splat, true, lattice->corners,
-                                        other, splat);
-    dcrf_parallel_for(filter->pool, count, 1, slice_sectors, &sectors);
+    else
+        dcrf_lattice_filter_sectors(filter);
 }
 
 /* ---- factors -------------------------------------------------------------------------------- */
