@@ -3,9 +3,9 @@
  * Variables near each other in an image share the vertices of lattices. So a band, the variables
  * that an update works on while they are in the cache, is a square of the image rather than a few
  * lines: the image is cut into panels, each panel into strips of some lines, which are walked
- * column by column in alternating directions and cut into bands of as many columns as there are
- * lines. Within a band, variables are in the order of the image. The caller's arrays are always in
- * the order of the image; unary energies, features and rows are in this one.
+ * column by column in alternating directions and cut into bands of about as many columns as there
+ * are lines. Within a band, variables are in the order of the image. The caller's arrays are always
+ * in the order of the image; unary energies, features and rows are in this one.
  *
  * A segment is a run of places whose variables are consecutive in the image, one line of a square:
  * copies between the two orders go by segments.
@@ -14,10 +14,11 @@
 #include "core/owned.h"
 #include "densecrf/densecrf.h"
 
-/* Lines of a strip. With few labels rows are short, so more of them fit in the cache. */
+/* Columns of a band, and about as many lines. With few labels rows are short, so more of them fit
+ * in the cache. A segment of whole blocks of eight is copied fastest (dcrf_densecrf_unary_at). */
 #define FEW_LABELS 4
-#define STRIP_FEW 64
-#define STRIP_MANY 32
+#define COLUMNS_FEW 64
+#define COLUMNS_MANY 32
 
 /* Panels such that sectors of bands (lattice_sectors.c) are about square, which shares fewer
  * vertices. */
@@ -89,14 +90,12 @@ static void walk(const struct filling *filling, size_t strip,
     }
 }
 
-/* Bands of squares, or nearly: of whole columns of a strip, and as many in every sector. */
-static size_t band_of(const dcrf_densecrf *crf, size_t strip) {
-    return (dcrf_even_grain(crf->variables, strip * strip) + strip - 1) / strip * strip;
-}
-
 bool dcrf_densecrf_order_new(dcrf_densecrf *crf) {
-    const size_t strip = crf->labels <= FEW_LABELS ? STRIP_FEW : STRIP_MANY;
-    crf->band = band_of(crf, strip);
+    const size_t columns = crf->labels <= FEW_LABELS ? COLUMNS_FEW : COLUMNS_MANY;
+    /* The lines of a strip are such that all sectors have as many bands. */
+    const size_t even = dcrf_even_grain(crf->variables, columns * columns);
+    const size_t strip = (even + columns - 1) / columns;
+    crf->band = strip * columns;
     crf->bands = (crf->variables + crf->band - 1) / crf->band;
     crf->sectors = dcrf_lattice_sector_count(crf->variables, crf->bands);
     crf->order = dcrf_allocate(crf->variables, sizeof *crf->order);
