@@ -184,10 +184,10 @@ static dcrf_workspace *new_workspace(size_t threads) {
     return workspace;
 }
 
-static double traced_s(struct subject *s, const struct work *work, size_t threads) {
+static double traced_s(struct subject *s, const struct work *work, size_t threads, bool has_cpu) {
     dcrf_workspace *workspace = new_workspace(threads);
     work->run(s, workspace); /* warm up, or the trace would include page faults */
-    trace_begin(workspace);
+    trace_begin(workspace, has_cpu);
     work->run(s, workspace);
     trace_end(workspace);
     dcrf_workspace_free(&workspace);
@@ -285,7 +285,8 @@ static void print_times(const struct table *table, struct subject *s, const stru
         printf(" %.1f | %.2f | | |\n", first_s / last_s, last_cpu_s / first_cpu_s);
         return;
     }
-    const double one_s = traced_s(s, work, 1), counted_s = traced_s(s, work, TRACED_THREADS);
+    const double one_s = traced_s(s, work, 1, true),
+                 counted_s = traced_s(s, work, TRACED_THREADS, true);
     printf(" %.1f | %.2f | %.1f | %.0f %% |\n", first_s / last_s, last_cpu_s / first_cpu_s,
            one_s / counted_s, 100 * trace_serial_s() / counted_s);
 }
@@ -293,7 +294,7 @@ static void print_times(const struct table *table, struct subject *s, const stru
 static void print_stages(struct subject *s, const struct work *work) {
     const size_t threads[STAGES_COLUMNS] = {1, TRACED_THREADS};
     for (size_t i = 0; i < STAGES_COLUMNS; i++) {
-        traced_s(s, work, threads[i]);
+        traced_s(s, work, threads[i], true);
         stages_add(i);
     }
     stages_print(threads);
@@ -308,7 +309,7 @@ static void print_row(const struct table *table, const char *picture, struct sub
         snprintf(title, sizeof title, "One iteration: %s, %s, %zu labels, %g/%g, %zu threads",
                  picture, work->name, setting->labels, setting->bilateral, setting->colour,
                  threads);
-        traced_s(s, work, threads);
+        traced_s(s, work, threads, false);
         if (!trace_draw(table->trace, title, threads))
             fprintf(stderr, "dcrf-cores: nothing to draw\n");
         return;

@@ -27,15 +27,17 @@ static struct trace {
     size_t span_count;
     size_t first_loop; /* the number of the first loop */
     double serial;
+    bool has_cpu;   /* else CPU times are wall times */
     double clock_s; /* CPU time between two readings of the clocks */
 } trace;
 
 static struct moment now(void) {
-    return (struct moment){clock_s(CLOCK_MONOTONIC), clock_s(CLOCK_THREAD_CPUTIME_ID)};
+    const double wall = clock_s(CLOCK_MONOTONIC);
+    return (struct moment){wall, trace.has_cpu ? clock_s(CLOCK_THREAD_CPUTIME_ID) : wall};
 }
 
-/* The clocks are system calls that take as long as a small chunk, and are read before and after
- * each: what is between two readings in a row belongs to no chunk. */
+/* The clock of CPU time is a system call that takes as long as a small chunk, and is read before
+ * and after each: what is between two readings in a row belongs to no chunk. */
 static void measure_clock(void) {
     trace.clock_s = 1;
     for (size_t i = 0; i < 1000; i++) {
@@ -92,7 +94,8 @@ static void observe(void *user, const struct dcrf_chunk *chunk) {
     }
 }
 
-void trace_begin(dcrf_workspace *workspace) {
+void trace_begin(dcrf_workspace *workspace, bool has_cpu) {
+    trace.has_cpu = has_cpu;
     if (!trace.events) {
         trace.events = require(malloc(MOST_EVENTS * sizeof *trace.events));
         trace.spans = require(malloc(MOST_SPANS * sizeof *trace.spans));

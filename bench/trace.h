@@ -9,8 +9,9 @@
 
 #define TRACE_MOST_THREADS 64
 
-/* Record what the threads of a workspace do between these calls. One trace at a time. */
-void trace_begin(dcrf_workspace *workspace);
+/* Record what the threads of a workspace do between these calls. One trace at a time. To be drawn,
+ * it needs no CPU times, whose clock would stretch small chunks. */
+void trace_begin(dcrf_workspace *workspace, bool has_cpu);
 void trace_end(dcrf_workspace *workspace);
 
 /* The simulated wall time if each of `threads` threads had its own core: every chunk takes its

@@ -83,13 +83,15 @@ struct bar {
     double begin_s, end_s;
 };
 
-static void draw_bar(FILE *file, struct bar bar, size_t worker, const char *colour,
-                     const struct iteration *it) {
+/* Returns its length. */
+static double draw_bar(FILE *file, struct bar bar, size_t worker, const char *colour,
+                       const struct iteration *it) {
     const double scale = WIDTH / (it->end_s - it->begin_s);
     if (bar.end_s > bar.begin_s)
         fprintf(file, "<rect x='%.1f' y='%g' width='%.1f' height='%g' fill='%s'/>\n",
                 LEFT + scale * (bar.begin_s - it->begin_s), TOP + ROW * (double)worker,
                 fmax(0.3, scale * (bar.end_s - bar.begin_s)), ROW - 6, colour);
+    return bar.end_s - bar.begin_s;
 }
 
 /* Draw the chunks of a loop. Returns the time for which its threads worked. */
@@ -103,15 +105,14 @@ static double draw_loop(FILE *file, size_t loop, const char *colour, const struc
         if (events[i].loop != loop)
             continue;
         struct bar *bar = &bars[events[i].worker];
-        busy_s += events[i].end - events[i].begin;
         if (events[i].begin - bar->end_s > gap_s) {
-            draw_bar(file, *bar, events[i].worker, colour, it);
+            busy_s += draw_bar(file, *bar, events[i].worker, colour, it);
             bar->begin_s = events[i].begin;
         }
         bar->end_s = events[i].end;
     }
     for (size_t t = 0; t < TRACE_MOST_THREADS; t++)
-        draw_bar(file, bars[t], t, colour, it);
+        busy_s += draw_bar(file, bars[t], t, colour, it);
     return busy_s;
 }
 
