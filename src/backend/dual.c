@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 1024
-
 /* ---- a point -------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
@@ -174,8 +172,7 @@ static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
 static void mix_blocks(const struct dcrf_dual_space *space, double *into, const double *from,
                        double weight) {
     struct mix_context context = {space, into, from, weight};
-    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->variables, GRAIN, mix_rows,
-                      &context);
+    dcrf_parallel_rows(dcrf_workspace_pool(space->workspace), space->variables, mix_rows, &context);
 }
 
 void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight) {

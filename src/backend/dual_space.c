@@ -6,8 +6,6 @@
 #include "energy/sums.h"
 #include "filter/plan.h"
 
-#define GRAIN 1024
-
 /* A kernel's row sums, to be added to the totals. */
 struct rows {
     struct dcrf_dual_space *space;
@@ -44,7 +42,7 @@ static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, const 
                         .image = image};
     TRY(dcrf_go_on(space->workspace, "summing up", error));
     TRY(op->methods->apply_double(op, space->workspace, ones, image, 1, error));
-    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), n, GRAIN, add_image, &rows);
+    dcrf_parallel_rows(dcrf_workspace_pool(space->workspace), n, add_image, &rows);
     return DCRF_OK;
 }
 
@@ -86,10 +84,10 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     if (!ones || !image)
         return dcrf_fail_memory(error, "the row sums of the kernels");
     struct clearing clearing = {space, ones};
-    dcrf_parallel_for(pool, n, GRAIN, clear_sums, &clearing);
+    dcrf_parallel_rows(pool, n, clear_sums, &clearing);
     for (size_t m = 0; m < space->plan->kernel_count; m++)
         TRY(add_rows(space, m, ones, image, error));
-    dcrf_parallel_for(pool, n, GRAIN, round_sums, space);
+    dcrf_parallel_rows(pool, n, round_sums, space);
     space->total = 0;
     for (size_t a = 0; a < n; a++)
         space->total += space->sums[a];

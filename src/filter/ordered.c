@@ -205,8 +205,6 @@ static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
     return DCRF_OK;
 }
 
-#define GRAIN 1024
-
 dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const dcrf_levels *levels, const float *y, float *out,
                                   size_t count, size_t channels, size_t stride, dcrf_error *error) {
@@ -253,13 +251,13 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
         group.y = y + first;
         group.out = out + first;
         memset(used, 0, threads * sizeof *used);
-        dcrf_parallel_for(pool, n, GRAIN, load_group, &group);
+        dcrf_parallel_rows(pool, n, load_group, &group);
         for (size_t c = 0; c < group.channels; c++) {
             struct subset subset;
             find_subset(&group, threads, c, levels->count, &subset);
             const bool has_all = subset.count == levels->count;
             if (!has_all)
-                dcrf_parallel_for(pool, n, GRAIN, renumber, &subset);
+                dcrf_parallel_rows(pool, n, renumber, &subset);
             const struct dcrf_ordered ordered = {
                 .bins = subset.count,
                 .table = has_all || !table ? table
@@ -272,7 +270,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
             if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
                 return status;
         }
-        dcrf_parallel_for(pool, n, GRAIN, store_group, &group);
+        dcrf_parallel_rows(pool, n, store_group, &group);
     }
     return DCRF_OK;
 }

@@ -112,8 +112,8 @@ dcrf_status dcrf_lp_lift_new(struct dcrf_lp *lp, const struct dcrf_start *from, 
     lift.y = dcrf_allocate(model->variables, model->stride * sizeof *lift.y);
     if (!lift.y)
         return dcrf_fail_memory(error, "the LP relaxation");
-    dcrf_parallel_for(dcrf_workspace_pool(lp->problem->workspace), model->variables, 1024,
-                      fill_rows, &lift);
+    dcrf_parallel_rows(dcrf_workspace_pool(lp->problem->workspace), model->variables, fill_rows,
+                       &lift);
     lp->huber.lift = (struct dcrf_lp_lift){true, lift.label[0], *lp->problem->best_energy};
     *y = lift.y;
     *epsilon = lift.epsilon;

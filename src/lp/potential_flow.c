@@ -26,7 +26,6 @@
 /* The equations are solved when the squared preconditioned residual has fallen by this factor. The
  * estimate itself fluctuates and means nothing before the end. */
 #define SOLVED 1e-12
-#define GRAIN 1024
 /* Labels per application of the operators in double. */
 #define DOUBLE_CHANNELS 8
 
@@ -86,11 +85,11 @@ static void take_costs(void *context, size_t begin, size_t end, size_t worker) {
 static dcrf_status claim_labels(struct claim *c, dcrf_error *error) {
     const struct dcrf_dual_space *space = c->flow->space;
     const size_t n = c->flow->model->variables;
-    dcrf_parallel_for(c->flow->pool, n, GRAIN, fill_double, c);
+    dcrf_parallel_rows(c->flow->pool, n, fill_double, c);
     const dcrf_status status = dcrf_plan_sum_double(space->plan, space->workspace, c->in, c->out,
                                                     c->scratch, c->count, error);
     if (status == DCRF_OK)
-        dcrf_parallel_for(c->flow->pool, n, GRAIN, take_costs, c);
+        dcrf_parallel_rows(c->flow->pool, n, take_costs, c);
     return status;
 }
 
@@ -152,7 +151,7 @@ static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_
             c.first + c.count >= flow->model->labels || !dcrf_is_interrupted(flow->interrupt);
     }
     if (status == DCRF_OK && is_whole) {
-        dcrf_parallel_for(flow->pool, n, GRAIN, fill_potentials, flow);
+        dcrf_parallel_rows(flow->pool, n, fill_potentials, flow);
         *proof =
             (struct dcrf_flow_proof){.potentials = flow->u,
                                      .pairwise = pairwise,

@@ -429,6 +429,38 @@ static void ordered_filters_are_divided(void **state) {
     free(out);
 }
 
+/* All loops over variables, from the second step on: the first one takes memory. */
+static void steps_of_the_lp_are_divided(void **state) {
+    (void)state;
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    dcrf_plan *plan = new_plan(workspace, 5, &model);
+    struct loops *loops = calloc(1, sizeof *loops);
+    uint16_t *labels = malloc(VARIABLES * sizeof *labels);
+    assert_int_equal(dcrf_label_by_unary(model, labels, VARIABLES, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_start_labels(solver, labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_step(solver, NULL), DCRF_OK);
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
+    assert_int_equal(dcrf_solver_step(solver, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_step(solver, NULL), DCRF_OK);
+    for (size_t i = 0; i < atomic_load(&loops->count); i++)
+        if (loops->indices[i] == VARIABLES) {
+            assert_true(atomic_load(&loops->chunks[i]) >= THREADS);
+            check_shares(loops, i);
+        }
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(labels);
+}
+
 /* The tables of polishing are filled, and labels changed, by all threads; the bytes are those of
  * one thread. */
 static void polishing_is_divided(void **state) {
@@ -571,6 +603,7 @@ int main(void) {
                                        cmocka_unit_test(unaries_of_models_are_divided),
                                        cmocka_unit_test(unaries_of_arrays_are_divided),
                                        cmocka_unit_test(ordered_filters_are_divided),
+                                       cmocka_unit_test(steps_of_the_lp_are_divided),
                                        cmocka_unit_test(polishing_is_divided),
                                        cmocka_unit_test(diagonals_and_energies_are_divided),
                                        cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};

@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 1024
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static void free_lp(dcrf_backend_lp *lp) {
@@ -83,7 +81,7 @@ static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *la
     if (y)
         dcrf_lp_blocks_write(blocks, y, blocks->y);
     else
-        dcrf_parallel_for(lp->pool, lp->model->variables, GRAIN, fill_corners, &corners);
+        dcrf_parallel_rows(lp->pool, lp->model->variables, fill_corners, &corners);
     return DCRF_OK;
 }
 
@@ -353,7 +351,7 @@ static dcrf_status advance(dcrf_backend_lp *lp, const struct dcrf_backend_advanc
         done->uphill = dcrf_parallel_sum(lp->pool, n, sum_uphill, lp);
     }
     lp->beta = done->uphill > 0 ? 0 : how->beta;
-    dcrf_parallel_for(lp->pool, n, GRAIN, extrapolate, lp);
+    dcrf_parallel_rows(lp->pool, n, extrapolate, lp);
     return status;
 }
 

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 1024
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_lp_blocks_init(struct dcrf_lp_blocks *blocks, const struct dcrf_dual_space *space,
@@ -207,8 +205,8 @@ static dcrf_status widen(struct dcrf_lp_blocks *blocks, size_t used, size_t *sou
     assign_columns(blocks, used, source);
     struct change change = {&old, &made, source};
     if (made.y != old.y || !old.is_blank)
-        dcrf_parallel_for(dcrf_workspace_pool(old.all->workspace), old.all->variables, GRAIN,
-                          move_all, &change);
+        dcrf_parallel_rows(dcrf_workspace_pool(old.all->workspace), old.all->variables, move_all,
+                           &change);
     for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
         made.dual[k].roundings = old.dual[k].roundings;
     if (made.y != old.y)
@@ -227,8 +225,8 @@ dcrf_status dcrf_lp_blocks_widen(struct dcrf_lp_blocks *blocks, dcrf_error *erro
                         : dcrf_fail_memory(error, "the LP relaxation");
         dcrf_release(source);
         if (status == DCRF_OK && blocks->unary)
-            dcrf_parallel_for(dcrf_workspace_pool(blocks->all->workspace), blocks->all->variables,
-                              GRAIN, fill_unary, blocks);
+            dcrf_parallel_rows(dcrf_workspace_pool(blocks->all->workspace), blocks->all->variables,
+                               fill_unary, blocks);
     }
     if (status == DCRF_OK)
         blocks->space = make_space(blocks, blocks->used);

@@ -24,7 +24,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 1024
 /* Cliques per task. */
 #define CLIQUES 8
 
@@ -165,7 +164,7 @@ dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric,
                          .filtered = blocks->pairs.filtered};
     double momentum = 1, sums[SUMS] = {0, 0};
     for (size_t k = 0; k < steps; k++) {
-        dcrf_parallel_for(pool, space->variables, GRAIN, extrapolate, &m);
+        dcrf_parallel_rows(pool, space->variables, extrapolate, &m);
         const dcrf_status status = filter(&m, error);
         if (status < 0)
             return status;

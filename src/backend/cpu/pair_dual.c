@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 1024
+/* Rows per chunk where each chunk has a result. */
+#define USUAL_ROWS 1024
 
 /* The workspace's memory, which others use between two points. */
 static bool take_blocks(struct dcrf_pair_filter *filter) {
@@ -28,10 +29,12 @@ static bool take_blocks(struct dcrf_pair_filter *filter) {
 
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
-    const size_t n = space->variables, chunks = (n + GRAIN - 1) / GRAIN;
+    const size_t n = space->variables;
+    const size_t grain = dcrf_even_grain(n, USUAL_ROWS), chunks = (n + grain - 1) / grain;
     const bool has_cuts = !dcrf_columns_are_labels(space->columns);
     const size_t most = has_cuts ? space->columns->most : space->stride;
-    *filter = (struct dcrf_pair_filter){.space = space, .stride = dcrf_padded(most)};
+    *filter =
+        (struct dcrf_pair_filter){.space = space, .stride = dcrf_padded(most), .grain = grain};
     if (has_cuts)
         filter->columns = dcrf_allocate(n, filter->stride * sizeof(float));
     filter->alive = dcrf_allocate(most, sizeof *filter->alive);
@@ -93,8 +96,8 @@ static void choose_columns(struct pack_context *context, const float *y) {
         return;
     context->columns = context->group->count;
     struct column_pass pass = {filter, context->group->cuts, y, dcrf_padded(context->group->count)};
-    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace), filter->space->variables,
-                      GRAIN, fill_columns, &pass);
+    dcrf_parallel_rows(dcrf_workspace_pool(filter->space->workspace), filter->space->variables,
+                       fill_columns, &pass);
     context->y = filter->columns;
     context->y_stride = pass.stride;
 }
@@ -105,7 +108,7 @@ static void find_largest(void *context, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct pack_context *c = context;
     const size_t columns = c->columns;
-    float *largest = c->filter->largest + 2 * (begin / GRAIN) * columns;
+    float *largest = c->filter->largest + 2 * (begin / c->filter->grain) * columns;
     float *smallest = largest + columns;
     for (size_t i = 0; i < columns; i++) {
         largest[i] = 0;
@@ -123,7 +126,7 @@ static bool is_alive(const struct pack_context *context, size_t column, double t
     const size_t n = context->filter->space->plan->model->variables;
     const size_t columns = context->columns;
     float largest = 0, smallest = context->group->cuts ? 1 : 0;
-    for (size_t chunk = 0; chunk * GRAIN < n; chunk++) {
+    for (size_t chunk = 0; chunk * context->filter->grain < n; chunk++) {
         const float *range = context->filter->largest + 2 * chunk * columns;
         largest = range[column] > largest ? range[column] : largest;
         smallest = range[columns + column] < smallest ? range[columns + column] : smallest;
@@ -134,7 +137,7 @@ static bool is_alive(const struct pack_context *context, size_t column, double t
 static void find_alive(struct pack_context *context, double threshold) {
     struct dcrf_pair_filter *filter = context->filter;
     dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace),
-                      filter->space->plan->model->variables, GRAIN, find_largest, context);
+                      filter->space->plan->model->variables, filter->grain, find_largest, context);
     filter->alive_count = 0;
     for (size_t i = 0; i < context->columns; i++)
         if (is_alive(context, i, threshold))
@@ -209,8 +212,8 @@ static void add_cuts(void *context, size_t begin, size_t end, size_t worker) {
 static void add_columns(struct addition *addition) {
     struct dcrf_pair_filter *filter = addition->context->filter;
     const struct dcrf_dual_space *space = filter->space;
-    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
-                      addition->context->group->cuts ? add_cuts : add_labels, addition);
+    dcrf_parallel_rows(dcrf_workspace_pool(space->workspace), space->plan->model->variables,
+                       addition->context->group->cuts ? add_cuts : add_labels, addition);
     filter->is_blank = false;
 }
 
@@ -281,7 +284,7 @@ static void number_nodes(void *context, size_t begin, size_t end, size_t worker)
 
 static void find_used_nodes(struct precise *p, size_t variables, dcrf_pool *pool) {
     bool is_used[DCRF_MAX_BINS + 1] = {false};
-    dcrf_parallel_for(pool, variables, GRAIN, find_nodes, p);
+    dcrf_parallel_rows(pool, variables, find_nodes, p);
     for (size_t a = 0; a < variables; a++)
         is_used[p->node[a]] = is_used[(size_t)p->node[a] + (p->part[a] > 0)] = true;
     p->used = 0;
@@ -290,7 +293,7 @@ static void find_used_nodes(struct precise *p, size_t variables, dcrf_pool *pool
         p->used_node[p->used] = (uint8_t)h;
         p->used += is_used[h];
     }
-    dcrf_parallel_for(pool, variables, GRAIN, number_nodes, p);
+    dcrf_parallel_rows(pool, variables, number_nodes, p);
 }
 
 static void fill_hats(void *context, size_t begin, size_t end, size_t worker) {
@@ -332,12 +335,12 @@ static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dc
     for (p->first = 0; p->first < p->used; p->first += p->count) {
         const size_t left = p->used - p->first;
         p->count = left < PRECISE_CHANNELS ? left : PRECISE_CHANNELS;
-        dcrf_parallel_for(pool, n, GRAIN, fill_hats, p);
+        dcrf_parallel_rows(pool, n, fill_hats, p);
         const dcrf_status status =
             op->methods->apply_double(op, space->workspace, p->in, p->out, p->count, error);
         if (status < 0)
             return status;
-        dcrf_parallel_for(pool, n, GRAIN, add_flows, p);
+        dcrf_parallel_rows(pool, n, add_flows, p);
     }
     return DCRF_OK;
 }
@@ -440,7 +443,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
         choose_columns(&context, y);
         find_alive(&context, threshold);
         context.stride = dcrf_padded(filter->alive_count);
-        dcrf_parallel_for(pool, space->variables, GRAIN, pack, &context);
+        dcrf_parallel_rows(pool, space->variables, pack, &context);
         status = filter_group(&context, shape, &levels, g, error);
     }
     if (filter->is_blank)

@@ -15,7 +15,8 @@ struct dcrf_pair_filter {
     size_t *alive;            /* the columns with an entry above the threshold */
     size_t alive_count;
     bool is_blank;  /* nothing has been added to the point yet: rows are cleared first */
-    float *largest; /* per chunk of variables and column */
+    float *largest; /* per chunk of `grain` variables and column */
+    size_t grain;
     float *nodes, *table;
     const struct dcrf_interrupt *interrupt; /* checked in long computations; NULL: none */
     double *precise; /* blocks of PRECISE_CHANNELS and what is kept of a label; NULL until it is

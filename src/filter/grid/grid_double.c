@@ -4,7 +4,7 @@
 #include "filter/grid/grid.h"
 
 /* Variables per task. */
-#define GRAIN 1024
+#define USUAL_ROWS 1024
 
 struct double_pass {
     const struct dcrf_grid_plan *op;
@@ -94,20 +94,21 @@ dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *wo
     if (!buffer)
         return dcrf_fail_memory(error, "a grid convolution");
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t grain = dcrf_even_grain(base->variables, USUAL_ROWS);
     struct double_pass pass = {.op = op, .inner = 1, .in = in, .out = out, .channels = channels};
-    dcrf_parallel_for(pool, base->variables, GRAIN, scale_double, &pass);
+    dcrf_parallel_rows(pool, base->variables, scale_double, &pass);
     pass.in = out;
     pass.out = buffer;
     for (size_t axis = 0; axis < op->shape.axes; axis++) {
         pass.axis = axis;
         pass.length = op->shape.size[axis];
-        if (!dcrf_parallel_while(workspace, base->variables, GRAIN, convolve_double, &pass))
+        if (!dcrf_parallel_while(workspace, base->variables, grain, convolve_double, &pass))
             return dcrf_fail_interrupted(workspace, "filtering by a grid", error);
         pass.inner *= pass.length;
         pass.in = pass.out;
         pass.out = pass.out == buffer ? out : buffer;
     }
     pass.out = out;
-    dcrf_parallel_for(pool, base->variables, GRAIN, scale_double, &pass);
+    dcrf_parallel_rows(pool, base->variables, scale_double, &pass);
     return DCRF_OK;
 }

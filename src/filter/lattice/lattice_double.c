@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Rows per task. */
-#define VERTEX_GRAIN 512
+/* Rows per task, about. */
+#define USUAL_ROWS 512
 /* The splat rows, and two buffers for the blur. */
 #define BUFFERS 3
 
@@ -35,13 +35,13 @@ static void blur_double_axis(void *context, size_t begin, size_t end, size_t wor
  * the second. Returns the result, or NULL if interrupted. */
 static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, const double *in,
                            bool upwards, double *one, double *other) {
-    const size_t axes = blur->lattice->corners;
+    const size_t axes = blur->lattice->corners, count = blur->lattice->vertices;
     blur->in = in;
     for (size_t i = 0; i < axes; i++) {
         blur->axis = upwards ? i : axes - 1 - i;
         blur->out = i % 2 == 0 ? one : other;
-        if (!dcrf_parallel_while(workspace, blur->lattice->vertices, VERTEX_GRAIN, blur_double_axis,
-                                 blur))
+        if (!dcrf_parallel_while(workspace, count, dcrf_even_grain(count, USUAL_ROWS),
+                                 blur_double_axis, blur))
             return NULL;
         blur->in = blur->out;
     }
@@ -63,8 +63,8 @@ static double *blur_both(struct double_blur *blur, dcrf_workspace *workspace, do
     blur->in = up ? blur_double(blur, workspace, splat, false, spare, splat) : NULL;
     blur->out = up;
     if (blur->in)
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), blur->lattice->vertices, VERTEX_GRAIN,
-                          add_double, blur);
+        dcrf_parallel_rows(dcrf_workspace_pool(workspace), blur->lattice->vertices, add_double,
+                           blur);
     return blur->in ? up : NULL;
 }
 

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "filter/lattice/lattice.h"
 
-/* Rows per task. */
-#define VERTEX_GRAIN 128
+/* Rows per task, about. */
+#define USUAL_ROWS 128
 
 static const struct dcrf_slot totals_slot = {"sums of the weights at vertices"};
 
@@ -27,6 +27,11 @@ struct histograms {
     size_t row;
     float *lowest; /* the lowest bin of every vertex, multiplied by F */
 };
+
+static void for_vertices(struct histograms *h, dcrf_pool *pool, dcrf_task task) {
+    const size_t count = h->lattice->vertices;
+    dcrf_parallel_for(pool, count, dcrf_even_grain(count, USUAL_ROWS), task, h);
+}
 
 static inline float fraction_of(const struct histograms *h, size_t variable) {
     return h->ordered->table ? h->ordered->fraction[variable] : 0;
@@ -132,7 +137,7 @@ static bool sum_histograms(struct histograms *h, dcrf_workspace *workspace) {
     if (!dcrf_parallel_while(workspace, lattice->runs.sectors.count, 1, splat_histograms, h))
         return false;
     dcrf_lattice_sums_join(&h->sums, 1, pool);
-    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, round_sums, h);
+    for_vertices(h, pool, round_sums);
     return true;
 }
 
@@ -275,9 +280,9 @@ dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *work
         if (is_one_block)
             h.all = h.blurred;
         else
-            dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
+            for_vertices(&h, pool, collect_histograms);
     }
-    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
+    for_vertices(&h, pool, weigh_histograms);
     return dcrf_parallel_while(workspace, lattice->runs.sectors.count, 1, slice_histograms, &h)
                ? DCRF_OK
                : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
