@@ -67,16 +67,11 @@ static size_t count_not_above(const struct ruler *ruler, float value) {
     return found;
 }
 
-/* The node at or below a value, and the fraction of the way to the next. */
+/* The node at or below a value above the first, and the fraction of the way to the next. */
 static uint8_t find_node(const struct ruler *nodes, float value, float *fraction) {
     const float *levels = nodes->levels;
-    *fraction = 0;
-    if (value <= levels[0]) /* the common case */
-        return 0;
-    const size_t above = count_not_above(nodes, value);
-    const size_t bin = above == 0 ? 0 : above - 1;
-    if (above > 0 && above < nodes->count)
-        *fraction = (value - levels[bin]) / (levels[above] - levels[bin]);
+    const size_t above = count_not_above(nodes, value), bin = above - 1;
+    *fraction = above < nodes->count ? (value - levels[bin]) / (levels[above] - levels[bin]) : 0;
     return (uint8_t)bin;
 }
 
@@ -99,20 +94,46 @@ struct used {
     uint8_t is[GROUP][DCRF_MAX_BINS + 1];
 };
 
+/* A value's bin, and the mark of those that it uses. */
+static void load_thresholds(const struct group *group, size_t channel, size_t begin, size_t end,
+                            uint8_t *is_used) {
+    const struct ruler ruler = group->ruler;
+    uint8_t *bin = group->bin + channel * group->variables;
+    for (size_t a = begin; a < end; a++) {
+        bin[a] = (uint8_t)count_not_above(&ruler, group->y[a * group->stride + channel]);
+        is_used[bin[a]] = 1;
+    }
+}
+
+/* Most values are not above the first node. Those bins are used anyway (find_subset). */
+static void load_nodes(const struct group *group, size_t channel, size_t begin, size_t end,
+                       uint8_t *is_used) {
+    const struct ruler ruler = group->ruler;
+    const float first = ruler.levels[0];
+    uint8_t *bin = group->bin + channel * group->variables;
+    float *fraction = group->fraction + channel * group->variables;
+    memset(bin + begin, 0, end - begin);
+    memset(fraction + begin, 0, (end - begin) * sizeof *fraction);
+    for (size_t a = begin; a < end; a++) {
+        const float value = group->y[a * group->stride + channel];
+        if (!(value > first))
+            continue;
+        bin[a] = find_node(&ruler, value, &fraction[a]);
+        is_used[bin[a]] = 1;
+        is_used[(size_t)bin[a] + (fraction[a] > 0)] = 1;
+    }
+}
+
+/* Rows whose values are in the cache until the last channel. */
+#define LOADED_ROWS 256
+
 static void load_group(void *context, size_t begin, size_t end, size_t worker) {
     const struct group *group = context;
-    const struct ruler ruler = group->ruler;
-    struct used *used = &group->used[worker];
-    for (size_t a = begin; a < end; a++)
-        for (size_t c = 0; c < group->channels; c++) {
-            const float value = group->y[a * group->stride + c];
-            const size_t at = c * group->variables + a;
-            const uint8_t bin = group->has_nodes ? find_node(&ruler, value, &group->fraction[at])
-                                                 : (uint8_t)count_not_above(&ruler, value);
-            group->bin[at] = bin;
-            used->is[c][bin] = 1;
-            used->is[c][(size_t)bin + (group->has_nodes && group->fraction[at] > 0)] = 1;
-        }
+    for (size_t a = begin; a < end; a += LOADED_ROWS)
+        for (size_t c = 0; c < group->channels; c++)
+            (group->has_nodes ? load_nodes : load_thresholds)(
+                group, c, a, end - a < LOADED_ROWS ? end : a + LOADED_ROWS,
+                group->used[worker].is[c]);
 }
 
 static void store_group(void *context, size_t begin, size_t end, size_t worker) {
