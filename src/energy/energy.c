@@ -32,7 +32,8 @@ struct labelling {
     /* The block of labels whose indicators are filtered. Blocks are narrow, so that 65535 labels
      * never need 65535 channels of memory. */
     size_t kernel;
-    size_t first; /* channel c is the label listed[first + c] */
+    size_t first;  /* channel c is the label listed[first + c] */
+    size_t filled; /* `in` has the indicators from this label on; SIZE_MAX: none yet */
     size_t channels, stride;
     float *in, *out;
 };
@@ -68,6 +69,21 @@ static inline double compatibility(const struct dcrf_model_kernel *kernel, size_
     return i != j;
 }
 
+/* Potts: the mass of the other labels. */
+static double sum_others(void *context, size_t begin, size_t end) {
+    const struct labelling *x = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        if (!counts(x->part, a))
+            continue;
+        const float *mass = x->out + a * x->stride;
+        const size_t own = x->channel_of[x->label_of[a]] - x->first; /* may be in another block */
+        for (size_t c = 0; c < x->channels; c++)
+            sum += c == own ? 0 : (double)mass[c];
+    }
+    return sum;
+}
+
 static double sum_indicators(void *context, size_t begin, size_t end) {
     const struct labelling *x = context;
     const dcrf_model *model = x->plan->model;
@@ -93,17 +109,20 @@ static dcrf_status sum_kernel(struct labelling *x, double *total, dcrf_error *er
     dcrf_pool *pool = dcrf_workspace_pool(x->workspace);
     const dcrf_model *model = x->plan->model;
     const dcrf_operator *op = x->plan->kernels[x->kernel].op;
-    if (!x->part && op->methods->disagreement &&
-        model->kernels[x->kernel].compatibility == DCRF_COMPATIBILITY_POTTS)
+    const bool is_potts = model->kernels[x->kernel].compatibility == DCRF_COMPATIBILITY_POTTS;
+    if (!x->part && op->methods->disagreement && is_potts)
         return op->methods->disagreement(op, x->workspace, x->label_of, false, total, error);
     *total = 0;
     for (x->first = 0; x->first < x->listed_count; x->first += LABELS_PER_BLOCK) {
         const size_t left = x->listed_count - x->first;
         x->channels = left < LABELS_PER_BLOCK ? left : LABELS_PER_BLOCK;
-        dcrf_parallel_rows(pool, model->variables, fill_indicators, x);
+        if (x->filled != x->first)
+            dcrf_parallel_rows(pool, model->variables, fill_indicators, x);
+        x->filled = x->first;
         TRY(dcrf_operator_apply(op, x->workspace, DCRF_SYMMETRIC, x->in, x->out,
                                 model->variables * x->stride, x->channels, x->stride, error));
-        *total += dcrf_parallel_sum(pool, model->variables, sum_indicators, x);
+        *total +=
+            dcrf_parallel_sum(pool, model->variables, is_potts ? sum_others : sum_indicators, x);
     }
     return DCRF_OK;
 }
@@ -279,7 +298,8 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
                           .label_of = labels,
                           .part = part,
                           .listed = listed,
-                          .channel_of = listed + model->labels};
+                          .channel_of = listed + model->labels,
+                          .filled = SIZE_MAX};
     dcrf_energy found;
     list_labels(&x);
     TRY(sum_pairs(&x, &found.pairwise, of_kernel, error));
