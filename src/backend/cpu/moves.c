@@ -94,7 +94,7 @@ static void fill_part(void *context, size_t begin, size_t end, size_t worker) {
     const struct tables *tables = context;
     const dcrf_model *model = tables->moves->model;
     const struct dcrf_labelling *current = &tables->moves->current;
-    const size_t labels = model->labels, entries = labels * labels;
+    const size_t labels = model->labels, entries = labels * labels, columns = current->channels;
     double *sum_unary = tables->memory + begin / tables->grain * 2 * entries;
     double *sum_mass = sum_unary + entries;
     memset(sum_unary, 0, 2 * entries * sizeof *sum_unary);
@@ -102,11 +102,17 @@ static void fill_part(void *context, size_t begin, size_t end, size_t worker) {
         const size_t own = current->labels[a];
         const float *unary = model->unary + a * model->stride;
         const float *field = current->field + a * current->stride;
-        for (size_t i = 0; i < labels; i++) {
+        for (size_t i = 0; i < labels; i++)
             sum_unary[own * labels + i] += (double)unary[i];
-            sum_mass[own * labels + i] += (double)field[current->channel_of[i]];
-        }
+        for (size_t c = 0; c < columns; c++)
+            sum_mass[own * labels + c] += (double)field[c];
     }
+    /* From columns to labels. No label is before its column, so the last one comes first. */
+    for (size_t own = 0; own < labels; own++)
+        for (size_t i = labels; i-- > 0;)
+            sum_mass[own * labels + i] = current->channel_of[i] < columns
+                                             ? sum_mass[own * labels + current->channel_of[i]]
+                                             : 0;
 }
 
 static dcrf_status fill_tables(dcrf_backend_moves *moves, double *class_unary, double *class_mass,

@@ -67,12 +67,10 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
             own_cost -= clique_cost;
         float best_cost = own_cost;
         size_t best = own;
-        for (size_t i = 0; i < model->labels; i++) {
+        for (size_t i = 0; i < model->labels; i++) { /* `own` costs no less than own_cost */
             const float cost = dcrf_local_cost(moves, a, i);
-            if (i != own && cost < best_cost) {
-                best_cost = cost;
-                best = i;
-            }
+            best = cost < best_cost ? i : best;
+            best_cost = cost < best_cost ? cost : best_cost;
         }
         for (int k = 0; state && k < 2; k++)
             if (state->dissenter[k] == a) {
