@@ -116,8 +116,10 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
 
 static double lowest_cost(const struct bound_context *context, size_t variable) {
     double lowest = INFINITY;
-    for (size_t i = 0; i < context->space->labels; i++)
-        lowest = fmin(lowest, reduced_cost(context, variable, i));
+    for (size_t i = 0; i < context->space->labels; i++) {
+        const double cost = reduced_cost(context, variable, i);
+        lowest = cost < lowest ? cost : lowest;
+    }
     return lowest;
 }
 
