@@ -121,13 +121,34 @@ const float *npy_floats_in_place(const npy_array *array) {
     return fitting ? (const float *)(const void *)array->elements : NULL;
 }
 
+/* The values of all elements of one or two bytes, by these bytes; NULL if that is no less work than
+ * the array, or out of memory. Networks often write half precision. */
+static float *values_of_bytes(const npy_array *array) {
+    const size_t bytes = array->item_bytes, count = bytes > 2 ? SIZE_MAX : (size_t)1 << 8 * bytes;
+    float *values = array->count > count ? malloc(count * sizeof *values) : NULL;
+    for (size_t i = 0; values && i < count; i++) {
+        const uint8_t element[2] = {(uint8_t)i, (uint8_t)(i >> 8)};
+        values[i] = (float)number_of_kind(element, bytes, array->big_endian, array->kind);
+    }
+    return values;
+}
+
 bool npy_to_floats(const npy_array *array, const char *file, float **floats, cli_problem *problem) {
+    const size_t bytes = array->item_bytes;
     *floats = malloc(array->count * sizeof **floats);
     if (!*floats)
         return out_of_memory(problem, file);
     element_walk walk = walk_start(array);
-    for (size_t i = 0; i < array->count; i++, walk_next(&walk, array))
-        (*floats)[i] = (float)element_value(array, walk.index);
+    float *values = values_of_bytes(array);
+    for (size_t i = 0; i < array->count; i++) {
+        const size_t index = array->fortran_order ? walk.index : i;
+        const uint8_t *element = array->elements + index * bytes;
+        (*floats)[i] = values ? values[element[0] + (bytes > 1 ? 256u * element[1] : 0)]
+                              : (float)element_value(array, index);
+        if (array->fortran_order)
+            walk_next(&walk, array);
+    }
+    free(values);
     return true;
 }
 

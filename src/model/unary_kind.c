@@ -131,8 +131,8 @@ static void find_range(const sample *s, double *smallest, double *largest) {
         for (size_t i = 0; i < s->view->channels; i++) {
             const double x = number_at(s, position, i);
             if (isfinite(x)) {
-                *smallest = fmin(*smallest, x);
-                *largest = fmax(*largest, x);
+                *smallest = x < *smallest ? x : *smallest;
+                *largest = x > *largest ? x : *largest;
             }
         }
 }

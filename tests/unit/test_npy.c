@@ -119,11 +119,46 @@ static void both_orders_are_read(void **state) {
     assert_int_equal(in_place, 1);
 }
 
+/* Elements of one or two bytes are the same in a long array, whose values come from a table, as in
+ * arrays of three. */
+static void long_arrays_are_read_like_short_ones(void **state) {
+    (void)state;
+    enum { COUNT = 65536 + 3 };
+    static const char *const types[] = {"|b1", "|u1", "|i1", "<u2", ">u2",
+                                        "<i2", ">i2", "<f2", ">f2"};
+    uint8_t *elements = malloc(2 * COUNT), file[HEADER_BYTES + 2 * VALUES];
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        const size_t bytes = (size_t)(types[t][2] - '0');
+        for (size_t i = 0; i < COUNT; i++) {
+            elements[bytes * i] = (uint8_t)(i % 251);
+            elements[bytes * i + bytes - 1] = (uint8_t)(i >> 8);
+        }
+        cli_problem problem = {0, ""};
+        npy_array array;
+        float *values, *three;
+        put_header(file, types[t]);
+        assert_true(npy_parse(file, HEADER_BYTES + VALUES * bytes, "in", &array, &problem));
+        npy_array all = array;
+        all.elements = elements;
+        all.count = all.shape[0] = COUNT;
+        assert_true(npy_to_floats(&all, "in", &values, &problem));
+        for (size_t i = 0; i + VALUES <= COUNT; i += VALUES) {
+            array.elements = elements + i * bytes;
+            assert_true(npy_to_floats(&array, "in", &three, &problem));
+            assert_memory_equal(values + i, three, VALUES * sizeof *three);
+            free(three);
+        }
+        free(values);
+    }
+    free(elements);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(every_machine_writes_the_same),
         cmocka_unit_test(both_orders_are_read),
+        cmocka_unit_test(long_arrays_are_read_like_short_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
