@@ -25,7 +25,8 @@ struct histograms {
     size_t first, width;
     float *all; /* all bins of every vertex, `row` floats each; later multiplied by F */
     size_t row;
-    float *lowest; /* the lowest bin of every vertex, multiplied by F */
+    float *lowest; /* the lowest bin of every vertex, multiplied by F; joint copies behind them */
+    float *taken;  /* separate copies of the sectors */
 };
 
 static void for_vertices(struct histograms *h, dcrf_pool *pool, dcrf_task task) {
@@ -187,12 +188,11 @@ static void weigh_histograms(void *context, size_t begin, size_t end, size_t wor
 /* ---- slicing -------------------------------------------------------------------------------- */
 
 /* Of a variable in the lowest bin: most of them, and fewer cache lines than whole rows. */
-static float slice_lowest(const struct histograms *h, struct dcrf_lattice_names names, size_t a) {
-    const struct dcrf_lattice *lattice = h->lattice;
+static float slice_lowest(const struct dcrf_lattice *lattice, const float *lowest, size_t a) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
     float sum = 0;
     for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++)
-        sum += lattice->runs.weight[e] *
-               h->lowest[dcrf_lattice_vertex(names, lattice->runs.vertex[e])];
+        sum += runs->weight[e] * lowest[runs->vertex[e]];
     return 0.5f * sum;
 }
 
@@ -211,16 +211,21 @@ static float slice_variable(const struct histograms *h, struct dcrf_lattice_name
     return 0.5f * (low + fraction * (high - low));
 }
 
+static void slice_sector(const struct histograms *h, size_t sector) {
+    const struct dcrf_lattice *lattice = h->lattice;
+    const size_t first = dcrf_lattice_sector_begin(lattice, sector);
+    const struct dcrf_lattice_names names = dcrf_lattice_names_at(lattice, first);
+    float *taken = h->taken + lattice->runs.sectors.sector[sector].first_row;
+    const float *lowest = dcrf_lattice_take(lattice, sector, 1, h->lowest, taken);
+    for (size_t a = first; a < dcrf_lattice_sector_begin(lattice, sector + 1); a++)
+        h->ordered->out[a] =
+            is_lowest(h, a) ? slice_lowest(lattice, lowest, a) : slice_variable(h, names, a);
+}
+
 static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct histograms *h = context;
-    for (size_t sector = begin; sector < end; sector++) {
-        const size_t first = dcrf_lattice_sector_begin(h->lattice, sector);
-        const struct dcrf_lattice_names names = dcrf_lattice_names_at(h->lattice, first);
-        for (size_t a = first; a < dcrf_lattice_sector_begin(h->lattice, sector + 1); a++)
-            h->ordered->out[a] =
-                is_lowest(h, a) ? slice_lowest(h, names, a) : slice_variable(h, names, a);
-    }
+    for (size_t sector = begin; sector < end; sector++)
+        slice_sector(context, sector);
 }
 
 /* ---- the filter ----------------------------------------------------------------------------- */
@@ -258,6 +263,7 @@ static dcrf_status filter_block(struct histograms *h, dcrf_workspace *workspace,
                      ? dcrf_lattice_blur_both(lattice, pool, h->width, buffer, h->splat + floats)
                      : dcrf_lattice_blur_all(lattice, pool, h->width, DCRF_SYMMETRIC, buffer);
     h->lowest = h->blurred == one ? other : one;
+    h->taken = (float *)memory;
     return DCRF_OK;
 }
 
