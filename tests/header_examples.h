@@ -17,4 +17,4 @@ extern dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
 extern dcrf_measured_strength measured;
 extern size_t width, height, variables, label_count;
 extern float *logits, *q;
-extern uint16_t *labels;
+extern uint16_t *labels, *counts;

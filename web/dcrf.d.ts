@@ -191,7 +191,7 @@ export class Session {
   scribble(strokes: Uint8Array): boolean;
   readonly scribbleKernels: Kernel[];
   run(settings?: RunSettings): Promise<Result>;
-  /** After a run of 'lp': 1 for each pixel that has the same label in every best labelling. */
+  /** After a run of 'lp': 1 for each pixel that has the same label in every best labelling. `timeLimit` is in seconds; the run's holds too. */
   prove(settings?: { timeLimit?: number }): Uint8Array;
   /** The last labels and marginals. */
   result(): { labels: Uint16Array; marginals: Float32Array };

@@ -452,24 +452,19 @@ EXPORT(dcrf_status, dcrf_web_finish)(struct session *s) {
 }
 
 /* After a run of the LP: labels and, in the counts array, how many labels each pixel can have in
- * an optimal labelling. One means proven. */
+ * an optimal labelling. One means proven. When stopped, they are what is known so far. */
 EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     if (!s->counts)
         s->counts = calloc(s->pixels, sizeof *s->counts);
     if (!s->counts)
         return out_of_memory();
-    dcrf_proof_settings settings;
-    dcrf_proof_settings_defaults(&settings);
-    settings.time_limit_s = time_limit_s;
-    settings.cancel = should_stop; /* when stopped, the result is what is proven so far */
-    dcrf_proof *proof = NULL;
-    const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
-    if (status >= 0) {
-        dcrf_solver_labels(s->solver, s->labelling, s->pixels, NULL);
-        dcrf_proof_counts(proof, s->counts, s->pixels, NULL);
-    }
-    dcrf_proof_free(&proof);
-    return status;
+    dcrf_workspace_set_limit(s->workspace, time_limit_s, should_stop, NULL);
+    dcrf_status status = dcrf_solver_prove(s->solver, &last_error);
+    dcrf_workspace_set_limit(s->workspace, 0, should_stop, NULL);
+    if (status >= 0)
+        status = dcrf_solver_labels_left(s->solver, s->counts, s->pixels, &last_error);
+    return status < 0 ? status
+                      : dcrf_solver_labels(s->solver, s->labelling, s->pixels, &last_error);
 }
 
 EXPORT(uint16_t *, dcrf_web_counts)(struct session *s) {

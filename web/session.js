@@ -300,7 +300,7 @@ export class Session {
 
   /**
    * After a run of 'lp': which pixels have the same label in every best labelling. 1: proven, 0: not (yet). The labels of
-   * result() may have become better.
+   * result() may have become better. A time limit of the run counts here too.
    */
   prove({ timeLimit = 10 } = {}) {
     this.change('prove', timeLimit);

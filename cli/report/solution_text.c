@@ -296,13 +296,14 @@ static json_t *run_to_json(const solution *found) {
                      number_or_null(info->objective), "constant", info->is_constant);
 }
 
-static json_t *proven_to_json(const dcrf_proof_info *proven) {
+static json_t *proven_to_json(const solution *found) {
+    const dcrf_proof_info *proven = &found->proven;
     const double variables = (double)proven->variables;
     return json_pack("{s:{s:f, s:I, s:I, s:f, s:I, s:f}}", "proven", "fraction",
                      (double)proven->proven / variables, "pixels", (json_int_t)proven->proven,
                      "pixels_by_gap", (json_int_t)proven->proven_by_gap, "labels_left",
                      (double)proven->possible / variables, "sweeps", (json_int_t)proven->sweeps,
-                     "seconds", proven->time_s);
+                     "seconds", found->info.proof_s);
 }
 
 static json_t *axes_to_json(const size_t numbers[DCRF_MAX_AXES]) {
@@ -345,7 +346,7 @@ json_t *solution_to_json(const model_options *model, const built_model *built,
     root = json_merge(root, json_pack("{s:o}", "candidates", candidates_to_json(&found->info)));
     root = json_merge(root, changes_to_json(built, found));
     if (found->has_proof)
-        root = json_merge(root, proven_to_json(&found->proven));
+        root = json_merge(root, proven_to_json(found));
     if (found->tiles.count > 0)
         root = json_merge(root, tiles_to_json(&found->tiles));
     root = json_merge(root, model_report(model, built));

@@ -73,8 +73,8 @@ typedef void (*dcrf_log_callback)(void *user, const char *line);
 /* What a run of the LP proves about single variables (dcrf/proof.h). */
 typedef enum dcrf_proving {
     DCRF_PROVE_BY_GAP = 0, /* what follows from the bound at once */
-    DCRF_PROVE_VARIABLES,  /* everything provable, in a separate stage; the iterations leave it 30%
-                            * of a time limit */
+    DCRF_PROVE_VARIABLES,  /* everything provable, by dcrf_solver_prove as a last stage; the
+                            * iterations leave it 30% of a time limit */
     DCRF_PROVE_CERTIFICATE /* the same, in a form that others can check; the run stores the parts of
                             * its bound, which take as much memory as some tens of marginals */
 } dcrf_proving;
@@ -173,6 +173,13 @@ DCRF_API dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error);
 
 /* Round and polish the current result. A stage that runs out of memory is skipped. */
 DCRF_API dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error);
+
+/* Prove everything provable about single variables (dcrf/proof.h), after a run of the LP or its
+ * steps; dcrf_solver_finish comes first if it is due. The proof is a certificate if the settings
+ * ask for one. Labels, energy, bound and what is proven become those of the proof. Has the time
+ * limit of the settings for itself. Returns DCRF_OK, or why the proof is incomplete: what has been
+ * proven by then is kept. */
+DCRF_API dcrf_status dcrf_solver_prove(dcrf_solver *solver, dcrf_error *error);
 
 /* Try candidates, step until a stopping rule is met, then call dcrf_solver_finish (without
  * polishing if a callback cancelled) and make the proof the settings ask for, all within one time

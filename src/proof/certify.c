@@ -102,7 +102,7 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
     if (dcrf_stop_is_due(&solver->stop) || !can_prove_more(solver->problem.plan))
         return prove_by_gap(solver, labels, certificate, error);
-    dcrf_status status = dcrf_proof_of_run(&proof, solver, error);
+    dcrf_status status = dcrf_proof_new(&proof, solver, error);
     if (status < 0)
         return dcrf_stop_is_due(&solver->stop) ? prove_by_gap(solver, labels, certificate, error)
                                                : status;

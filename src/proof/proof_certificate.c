@@ -51,10 +51,9 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
     TRY(dcrf_kept_mixture(run->lp, run->is_exact, &run->kept, error));
     struct dcrf_certificate_content content = {
         .identity = {.is_exact = run->is_exact}, .labels = known->labels, .mixtures = &run->kept};
-    const struct dcrf_interrupt interrupt = {dcrf_proof_is_cut_short, run};
     double excess = INFINITY;
     const dcrf_plan *plan = run->is_exact ? NULL : known->plan;
-    DCRF_WATCH(known->workspace, &interrupt);
+    DCRF_WATCH(known->workspace, &run->stop->interrupt);
     dcrf_status status = take_cuts(run, &content, error);
     if (status == DCRF_OK) {
         run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
@@ -89,12 +88,12 @@ static double claimed_floor(const struct dcrf_proof_run *run) {
 
 /* The bound after subtracting the errors that a check in double allows for. */
 void dcrf_proof_claim(const struct dcrf_proof_run *run, double error_of, double excess,
-                      bool is_only_one, dcrf_proof_info *info) {
+                      bool is_only_one, struct dcrf_conclusion *claimed) {
     const double floor = run->solver->info.unary_floor, allowed = allowance(run);
-    info->lower_bound = info->energy.total - excess - 2 * error_of - allowed;
-    info->lower_bound = fmax(info->lower_bound, fmax(run->kept_bound, claimed_floor(run)));
-    info->relative_gap =
-        is_only_one ? 0 : dcrf_relative_gap(info->energy.total, info->lower_bound, floor);
+    const double energy = claimed->energy.total, bound = energy - excess - 2 * error_of - allowed;
+    claimed->lower_bound = fmax(bound, fmax(run->kept_bound, claimed_floor(run)));
+    claimed->relative_gap =
+        is_only_one ? 0 : dcrf_relative_gap(energy, claimed->lower_bound, floor);
 }
 
 /* Number the planes of the labels that have a nonzero value at some variable (of_rest: at some
@@ -170,14 +169,14 @@ static struct dcrf_certificate_mixture take_kept(struct dcrf_proof_run *run) {
     return kept;
 }
 
-dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info *info,
+dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const struct dcrf_conclusion *claimed,
                               uint8_t **bytes, size_t *size, dcrf_error *error) {
     const struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables;
     DCRF_AT_END(dcrf_certificate_clear)
-    struct dcrf_certificate_content content = {.energy = info->energy.total,
-                                               .lower_bound = info->lower_bound,
-                                               .proven = info->proven,
+    struct dcrf_certificate_content content = {.energy = claimed->energy.total,
+                                               .lower_bound = claimed->lower_bound,
+                                               .proven = claimed->proven,
                                                .rounds = known->rounds};
     TRY(dcrf_identity_of_model(&content.identity, known->model, run->is_exact, known->workspace,
                                error));

@@ -16,6 +16,14 @@
 #define DCRF_PROOF_FIRST_EPSILON 0.03125
 #define DCRF_PROOF_REST_EPSILON 0.25
 
+/* What is proven about known->labels and all other labellings. */
+struct dcrf_conclusion {
+    dcrf_energy energy; /* rounded up */
+    double lower_bound;
+    double relative_gap;
+    size_t proven; /* variables with one possible label */
+};
+
 struct dcrf_proof_run {
     struct dcrf_certificate_mixture kept; /* for a certificate: the LP's dual point */
     double kept_bound;                    /* the lower bound that it proves */
@@ -24,17 +32,14 @@ struct dcrf_proof_run {
     struct dcrf_groups groups;
     const dcrf_solver *solver;
     const struct dcrf_lp *lp;
-    dcrf_proof_settings settings;
-    struct dcrf_stop *stop; /* that of the solver's run; NULL: the proof times itself */
+    bool is_certificate;    /* only what a certificate holds counts */
+    struct dcrf_stop *stop; /* of the solver */
     double until_s;         /* end of the search; the remaining time is for the conclusion */
     bool is_exact;          /* all operators are exact */
     size_t first_rounds;    /* rounds with the first epsilon */
     double excess;          /* bound on energy above the optimum, if the rest was solved */
-    double began_s;
+    struct dcrf_conclusion conclusion;
 };
-
-/* Is the time up, or was the proof cancelled? The callback of a dcrf_interrupt. */
-bool dcrf_proof_is_cut_short(void *run);
 
 /* Prove as much as possible, into run->known; *by_gap: variables proven by the gap alone. */
 dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error);
@@ -47,10 +52,10 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
 /* The bound and the gap that a check will find for a labelling at most `excess` above the optimum,
  * whose energy, already rounded up, has error error_of. */
 void dcrf_proof_claim(const struct dcrf_proof_run *run, double error_of, double excess,
-                      bool is_only_one, dcrf_proof_info *info);
+                      bool is_only_one, struct dcrf_conclusion *claimed);
 
 /* The encoded certificate, to be released by the caller. */
-dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info *info,
+dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const struct dcrf_conclusion *claimed,
                               uint8_t **bytes, size_t *size, dcrf_error *error);
 
 #endif

@@ -52,7 +52,7 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
         return DCRF_OK;
     TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL, 0,
                               &error_of, error));
-    if (run->settings.certificate)
+    if (run->is_certificate)
         return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);
     struct exclusion exclusion = {run, energy.total + error_of -
                                            dcrf_dual_bound(&run->lp->space, &run->lp->best)};
@@ -77,7 +77,7 @@ static dcrf_status decide_constant(struct dcrf_proof_run *run, dcrf_error *error
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
     const size_t label = known->labels[0], stride = known->model->stride;
-    if (!run->lp->has_best || known->model->cliques.count > 0 || run->settings.certificate)
+    if (!run->lp->has_best || known->model->cliques.count > 0 || run->is_certificate)
         return DCRF_OK;
     const double unit = 2 * run->lp->best.roundings.pairwise * 0x1p-24 * (1 + 1e-3);
     for (size_t a = 0; a < n; a++) {
@@ -99,8 +99,8 @@ static dcrf_status decide_constant(struct dcrf_proof_run *run, dcrf_error *error
 
 static bool is_over(void *user) {
     const struct dcrf_proof_run *run = user;
-    return (run->stop && dcrf_time_s() >= run->until_s) || run->known->undecided == 0 ||
-           run->groups.sweeps >= (double)run->settings.sweeps || dcrf_proof_is_cut_short(user);
+    return dcrf_time_s() >= run->until_s || run->known->undecided == 0 ||
+           run->groups.sweeps >= (double)run->solver->most_sweeps || dcrf_stop_is_due(run->stop);
 }
 
 static dcrf_status eliminate(struct dcrf_proof_run *run, dcrf_error *error) {
@@ -171,7 +171,7 @@ static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is
     if (!dcrf_rest_is_small(known))
         return dcrf_blobs_move(&run->groups, best, is_better, error);
     const size_t before = known->undecided;
-    const bool may_exclude = !run->settings.certificate;
+    const bool may_exclude = !run->is_certificate;
     TRY(dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error));
     if (*is_better) {
         dcrf_energy energy;

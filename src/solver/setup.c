@@ -67,6 +67,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
     dcrf_plan_hold(plan);
     dcrf_workspace_hold(workspace);
     solver->model_revision = plan->model->revision;
+    solver->most_sweeps = DCRF_MOST_SWEEPS;
     solver->info = (dcrf_solver_info){.method = settings->method,
                                       .energy = {.total = (double)INFINITY},
                                       .unpolished = {.total = (double)INFINITY},

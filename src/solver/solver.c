@@ -539,6 +539,9 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
         status = dcrf_lp_judge(solver->state, info->energy.total, solver->best, &judgement, error);
     info->proven = judgement.right;
+    info->proof_s = 0;
+    info->proof_stop = DCRF_OK;
+    dcrf_proof_free(&solver->proof);
     measure_gap(info);
     const dcrf_moment moment = dcrf_solver_tell_now(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
@@ -561,29 +564,44 @@ void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const d
     info->relative_gap = fmin(info->relative_gap, relative_gap);
 }
 
+/* In the time that is left. An earlier proof is replaced once there is a new one. */
 static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_info *info = &solver->info;
     const double began_s = dcrf_time_s();
-    dcrf_proof_free(&solver->proof);
-    info->proof_s = 0;
-    info->proof_stop = DCRF_OK;
-    if (solver->settings.proof == DCRF_PROVE_BY_GAP)
-        return DCRF_OK;
+    dcrf_proof *made = NULL;
     info->proof_stop = solver->has_started ? dcrf_stop_reason(&solver->stop) : info->stop;
     if (info->proof_stop == DCRF_OK)
-        info->proof_stop = reason_for(solver, dcrf_proof_of_run(&solver->proof, solver, error));
+        info->proof_stop = reason_for(solver, dcrf_proof_new(&made, solver, error));
     /* The proof may have found another labelling. */
-    const dcrf_status measured = solver->proof ? find_left_out(solver, error) : DCRF_OK;
+    const dcrf_status measured = made ? find_left_out(solver, error) : DCRF_OK;
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = measured;
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = dcrf_stop_reason(&solver->stop);
     info->proof_s = dcrf_time_s() - began_s;
-    if (solver->proof) {
+    if (made) {
+        dcrf_proof_free(&solver->proof);
+        solver->proof = made;
         const dcrf_moment moment = dcrf_solver_tell_now(solver, DCRF_STAGE_PROOF);
         say(solver, &moment, "proof after iteration");
     }
-    return or_end(solver, info->proof_stop);
+    return info->proof_stop;
+}
+
+dcrf_status dcrf_solver_prove(dcrf_solver *solver, dcrf_error *error) {
+    TRY(dcrf_solver_check(solver, error));
+    DCRF_ENTER(solver->problem.workspace, error);
+    if (!solver->method->lower_bound)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "a proof needs the dual of the LP; the solver's method is %s",
+                         dcrf_method_name(solver->settings.method));
+    if (!solver->has_started)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the solver has not run: there is nothing to prove yet");
+    if (solver->is_running)
+        TRY(dcrf_solver_finish(solver, error));
+    begin_clock(solver);
+    return prove(solver, error);
 }
 
 /* The bound from the start may already be sufficient. */
@@ -610,7 +628,7 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
         return stop;
     }
     dcrf_status status = dcrf_solver_finish(solver, error);
-    if (status == DCRF_OK)
-        status = prove(solver, error);
+    if (status == DCRF_OK && solver->settings.proof != DCRF_PROVE_BY_GAP)
+        status = or_end(solver, prove(solver, error));
     return status < 0 ? status : stop;
 }

@@ -32,7 +32,8 @@ struct dcrf_solver {
     struct dcrf_refiner refiner;
     double energy_s; /* longest time taken by the energy of a labelling */
     struct dcrf_trace trace;
-    dcrf_proof *proof;        /* of the last run; NULL: none */
+    dcrf_proof *proof;        /* NULL: none */
+    size_t most_sweeps;       /* of a proof; smaller ones are for tests */
     double unary_floor_error; /* bound on the error of info.unary_floor */
     dcrf_solver_info info;    /* energies are infinite until they are known */
 };
@@ -68,10 +69,14 @@ bool dcrf_solver_tell(dcrf_solver *solver, const dcrf_moment *moment);
 /* Tell what is known now, at the end of a candidate or of a stage. */
 dcrf_moment dcrf_solver_tell_now(dcrf_solver *solver, dcrf_stage stage);
 
-/* The proof of a run, within its time limit (src/proof/proof.c). It passes its results to
- * dcrf_solver_take_proof: the better of the two labellings, its energy rounded up, a lower bound,
+/* A proof within the time limit of the solver's run, NULL on failure; and the number of possible
+ * labels of every variable (src/proof/proof.c). */
+dcrf_status dcrf_proof_new(dcrf_proof **proof, dcrf_solver *solver, dcrf_error *error);
+void dcrf_proof_free(dcrf_proof **proof);
+void dcrf_proof_count(const dcrf_proof *proof, uint16_t *counts);
+
+/* The results of a proof: the better of the two labellings, its energy rounded up, a lower bound,
  * and a bound on its relative distance from the optimum. */
-dcrf_status dcrf_proof_of_run(dcrf_proof **proof, dcrf_solver *solver, dcrf_error *error);
 void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
                             double lower_bound, double relative_gap, size_t proven);
 
@@ -107,6 +112,9 @@ bool dcrf_wants_fast_start(const dcrf_solver *solver);
 /* Solve the same problem with the fast operators, and leave the labelling in solver->candidate.
  * Allocates and frees its own memory. */
 dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error);
+
+/* Sweeps over all labels that a proof makes at most. */
+#define DCRF_MOST_SWEEPS 500
 
 #define DCRF_UNKNOWN_ENERGY                                                                        \
     (dcrf_energy) {                                                                                \

@@ -258,13 +258,10 @@ static void assert_told(const struct toy *toy, dcrf_method method, const char *e
     dcrf_workspace *workspace;
     dcrf_plan *plan = NULL;
     dcrf_solver *solver = NULL;
-    dcrf_proof *proof = NULL;
-    dcrf_proof_settings limits;
     dcrf_settings settings;
     dcrf_error error = {0};
     float q[MOST * 8];
     dcrf_settings_defaults(&settings, method);
-    dcrf_proof_settings_defaults(&limits);
     assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
     assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
     setenv("FAKE_FAILURE", entry, 1);
@@ -276,11 +273,10 @@ static void assert_told(const struct toy *toy, dcrf_method method, const char *e
     if (status >= 0)
         status = dcrf_solver_marginals(solver, q, MOST * 8, toy->labels, &error);
     if (status >= 0 && method == DCRF_METHOD_LP)
-        status = dcrf_proof_new(&proof, solver, &limits, &error);
+        status = dcrf_solver_prove(solver, &error);
     unsetenv("FAKE_FAILURE");
     if (status != DCRF_ERROR_DEVICE || !strstr(error.message, entry))
         fail_msg("%s: status %d, \"%s\"", entry, (int)status, error.message);
-    dcrf_proof_free(&proof);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

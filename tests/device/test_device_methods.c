@@ -257,22 +257,19 @@ static void certificates_are_checked_on_the_cpu(void **state) {
         dcrf_plan *fast;
         const bool is_exact = seed % 2 == 0;
         dcrf_settings settings;
-        dcrf_proof_settings limits;
-        dcrf_proof *proof;
         dcrf_verification found;
         dcrf_error error = {0};
         size_t size;
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        dcrf_proof_settings_defaults(&limits);
-        limits.certificate = 1;
+        settings.proof = DCRF_PROVE_CERTIFICATE;
         /* The fast operators of this device differ entirely from those of the CPU. */
         assert_int_equal(dcrf_plan_new(&fast, toy.model, DCRF_OPERATOR_FAST, there.workspace, NULL),
                          DCRF_OK);
         dcrf_solver *solver =
             run_solver(is_exact ? there.plan : fast, there.workspace, &settings, NULL);
         setenv("FAKE_FAILURE", "operator_new", 1);
-        assert_int_equal(dcrf_proof_new(&proof, solver, &limits, &error), DCRF_OK);
-        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        assert_int_equal(dcrf_solver_prove(solver, &error), DCRF_OK);
+        const uint8_t *bytes = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
         assert_non_null(bytes);
         if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, 0, &found,
                                     &error) < 0)
@@ -282,7 +279,6 @@ static void certificates_are_checked_on_the_cpu(void **state) {
         if (is_exact)
             assert_true(found.lower_bound <= toy_optimum(&toy, NULL));
         assert_string_equal(dcrf_workspace_device(there.workspace), "cuda:0");
-        dcrf_proof_free(&proof);
         dcrf_solver_free(&solver);
         dcrf_plan_free(&fast);
         free_elsewhere(&there);

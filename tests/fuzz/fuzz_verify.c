@@ -12,6 +12,7 @@
 #include "core/sha256.h"
 #include "metric_toy.h"
 #include "model/model.h"
+#include "solver/solver.h"
 #include "target.h"
 #include "toy.h"
 
@@ -41,26 +42,21 @@ static void fuzz_check(bool holds) {
 
 static void certify(struct made *m, const dcrf_plan *plan, uint64_t seed) {
     dcrf_settings settings;
-    dcrf_proof_settings limits;
     dcrf_solver *solver;
-    dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    settings.proof = seed % 4 != 0 ? DCRF_PROVE_CERTIFICATE : DCRF_PROVE_BY_GAP;
+    settings.proof = DCRF_PROVE_CERTIFICATE;
     settings.iterations = 4 + seed % 3 * 20; /* some leave much undecided */
-    dcrf_proof_settings_defaults(&limits);
-    limits.certificate = 1;
-    limits.sweeps = seed % 2 ? 500 : 0;
     fuzz_check(dcrf_solver_new(&solver, plan, m->workspace, &settings, NULL) == DCRF_OK);
+    if (seed % 2 == 0)
+        solver->most_sweeps = 0;
     fuzz_check(dcrf_solver_run(solver, NULL) > 0);
-    fuzz_check(dcrf_proof_new(&proof, solver, &limits, NULL) == DCRF_OK);
-    const uint8_t *bytes = dcrf_proof_certificate(proof, &m->size);
+    const uint8_t *bytes = dcrf_proof_certificate(dcrf_solver_proof(solver), &m->size);
     fuzz_check((m->bytes = malloc(m->size)) != NULL);
     memcpy(m->bytes, bytes, m->size);
     m->body = 88 + 2 * DCRF_SHA256_BYTES;
     for (size_t k = 0; k < m->model->kernel_count; k++)
         m->body +=
             16 + 2 * DCRF_SHA256_BYTES + sizeof(double) * m->model->kernels[k].features.dimension;
-    dcrf_proof_free(&proof);
     dcrf_solver_free(&solver);
 }
 

@@ -150,7 +150,7 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     /* Optional parts were left out, and the run continued to its end. */
     if (status >= 0) {
         assert_true(info.energy.total < 1e6 && info.stop > 0);
-        status = info.left_out;
+        status = info.left_out < 0 ? info.left_out : info.proof_stop;
     }
     if (status >= 0)
         status = dcrf_solver_start_labels(solver, labels, error);
@@ -159,16 +159,15 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
 
 static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_workspace *workspace,
                          dcrf_error *error) {
-    DCRF_AT_END(dcrf_proof_free) dcrf_proof *proof = NULL;
-    dcrf_proof_settings settings;
-    dcrf_proof_settings_defaults(&settings);
-    settings.certificate = 1;
-    dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
-    assert_true((status < 0) == (proof == NULL));
+    dcrf_solver_info info;
+    dcrf_status status = dcrf_solver_prove(solver, error);
+    dcrf_solver_get_info(solver, &info);
+    if (status == DCRF_OK)
+        status = info.left_out;
     if (status == DCRF_OK) {
         dcrf_verification found;
         size_t size;
-        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        const uint8_t *bytes = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
         status =
             dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, 0, &found, error);
     }
@@ -189,6 +188,7 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, c
     dcrf_settings_defaults(&settings, method);
     settings.rounding_draws = 1;
     settings.trace = 1;
+    settings.proof = method == DCRF_METHOD_LP ? DCRF_PROVE_CERTIFICATE : DCRF_PROVE_BY_GAP;
     TRY(dcrf_model_new(&model, &grid, LABELS, error));
     TRY(build_model(model, error));
     TRY(dcrf_model_set_compatibility(model, 1, compatibility, values, error));
@@ -633,14 +633,15 @@ static dcrf_status prove_levels(distance_setter *set, dcrf_error *error) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.iterations = 3;
     settings.gap = 0;
+    settings.proof = DCRF_PROVE_CERTIFICATE;
     TRY(make_levels(&model, set, error));
     TRY(dcrf_workspace_new(&workspace, 1, error));
     TRY(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error));
     TRY(dcrf_solver_new(&solver, plan, workspace, &settings, error));
     const dcrf_status status = dcrf_solver_run(solver, error);
     dcrf_solver_get_info(solver, &info);
-    if (status < 0 || info.left_out < 0)
-        return status < 0 ? status : info.left_out;
+    if (status < 0 || info.left_out < 0 || info.proof_stop < 0)
+        return status < 0 ? status : info.left_out < 0 ? info.left_out : info.proof_stop;
     assert_true((info.bound_left_out.energy > 0) == (set == use_squares));
     return prove(solver, model, workspace, error);
 }

@@ -5,6 +5,7 @@
 #include "core/workspace.h"
 #include "filter/plan.h"
 #include "proof/knowledge.h"
+#include "solver/solver.h"
 #include "verify/certificate.h"
 
 #include <dcrf/dcrf.h>
@@ -14,27 +15,26 @@
 
 /* ---- toys ----------------------------------------------------------------------------------- */
 
-static dcrf_proof *prove_after(const struct toy *toy, const dcrf_plan *plan, size_t iterations,
-                               size_t sweeps) {
+/* A solver with a certificate. */
+static dcrf_solver *prove_after(const struct toy *toy, const dcrf_plan *plan, size_t iterations,
+                                size_t sweeps) {
     dcrf_settings settings;
-    dcrf_proof_settings limits;
     dcrf_solver *solver;
-    dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.proof = DCRF_PROVE_CERTIFICATE;
     settings.iterations = iterations;
-    dcrf_proof_settings_defaults(&limits);
-    limits.certificate = 1;
-    limits.sweeps = sweeps;
     assert_int_equal(dcrf_solver_new(&solver, plan, toy->workspace, &settings, NULL), DCRF_OK);
+    solver->most_sweeps = sweeps;
     assert_true(dcrf_solver_run(solver, NULL) > 0);
-    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
-    dcrf_solver_free(&solver);
-    return proof;
+    return solver;
 }
 
-static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
-    return prove_after(toy, plan, DCRF_DEFAULT_LP_ITERATIONS, DCRF_DEFAULT_PROOF_SWEEPS);
+static dcrf_solver *prove(const struct toy *toy, const dcrf_plan *plan) {
+    return prove_after(toy, plan, DCRF_DEFAULT_LP_ITERATIONS, DCRF_MOST_SWEEPS);
+}
+
+static const uint8_t *bytes_of(const dcrf_solver *solver, size_t *size) {
+    return dcrf_proof_certificate(dcrf_solver_proof(solver), size);
 }
 
 static struct toy toy_of(uint64_t seed) {
@@ -52,7 +52,8 @@ static void certificates_hold(void **state) {
         struct toy toy = toy_of(seed);
         const size_t cells = toy.variables * toy.labels;
         dcrf_plan *plan;
-        dcrf_proof_info info;
+        dcrf_solver_info info;
+        dcrf_proof_info proof;
         dcrf_verification found;
         dcrf_error error = {0};
         uint8_t possible[10 * 4];
@@ -60,10 +61,11 @@ static void certificates_hold(void **state) {
         size_t size;
         const dcrf_operator_kind kind = seed % 2 ? DCRF_OPERATOR_FAST : DCRF_OPERATOR_EXACT;
         assert_int_equal(dcrf_plan_new(&plan, toy.model, kind, toy.workspace, NULL), DCRF_OK);
-        dcrf_proof *proof = prove(&toy, plan);
-        dcrf_proof_get_info(proof, &info);
-        dcrf_proof_labels(proof, labels, 10, NULL);
-        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        dcrf_solver *solver = prove(&toy, plan);
+        dcrf_solver_get_info(solver, &info);
+        dcrf_proof_get_info(dcrf_solver_proof(solver), &proof);
+        dcrf_solver_labels(solver, labels, 10, NULL);
+        const uint8_t *bytes = bytes_of(solver, &size);
         assert_non_null(bytes);
         const dcrf_status status =
             dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, labels, possible,
@@ -81,7 +83,7 @@ static void certificates_hold(void **state) {
         assert_int_equal(found.wrong, 0);
         assert_int_equal(found.right, found.proven);
         for (size_t k = 0; k < cells; k++)
-            assert_true(possible[k] <= dcrf_proof_possible(proof)[k]);
+            assert_true(possible[k] <= dcrf_proof_possible(dcrf_solver_proof(solver))[k]);
         if (kind == DCRF_OPERATOR_EXACT) {
             uint16_t best[10];
             const double optimum = toy_optimum(&toy, best);
@@ -114,10 +116,10 @@ static void certificates_hold(void **state) {
             }
         }
         proven += info.proven;
-        by_gap += info.proven_by_gap;
+        by_gap += proof.proven_by_gap;
         variables += toy.variables;
-        assert_true(info.proven_by_gap <= info.proven);
-        dcrf_proof_free(&proof);
+        assert_true(proof.proven_by_gap <= proof.proven && proof.proven == info.proven);
+        dcrf_solver_free(&solver);
         dcrf_plan_free(&plan);
         free_toy(&toy);
     }
@@ -130,14 +132,14 @@ static void certificates_hold(void **state) {
 
 struct example {
     struct toy toy;
-    dcrf_proof *proof;
+    dcrf_solver *solver;
     struct dcrf_certificate_content content;
 };
 
-static struct example example_of(struct toy toy, dcrf_proof *proof) {
-    struct example example = {.toy = toy, .proof = proof};
+static struct example example_of(struct toy toy, dcrf_solver *solver) {
+    struct example example = {.toy = toy, .solver = solver};
     size_t size;
-    const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
+    const uint8_t *bytes = bytes_of(example.solver, &size);
     assert_int_equal(dcrf_certificate_decode(&example.content, example.toy.variables,
                                              example.toy.labels, bytes, size, NULL, NULL),
                      DCRF_OK);
@@ -151,7 +153,7 @@ static struct example new_example(uint64_t seed) {
 
 static void free_example(struct example *example) {
     dcrf_certificate_clear(&example->content);
-    dcrf_proof_free(&example->proof);
+    dcrf_solver_free(&example->solver);
     free_toy(&example->toy);
 }
 
@@ -232,14 +234,15 @@ static void claims_are_what_is_proven(void **state) {
         struct example example = example_of(toy, prove_after(&toy, toy.plan, 2 + seed % 30, 0));
         uint8_t possible[10 * 4];
         dcrf_verification found;
-        dcrf_proof_info info;
+        dcrf_solver_info info;
         size_t size;
-        const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
-        dcrf_proof_get_info(example.proof, &info);
+        const uint8_t *bytes = bytes_of(example.solver, &size);
+        dcrf_solver_get_info(example.solver, &info);
         assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL,
                                                  possible, sizeof possible, &found, NULL),
                          DCRF_OK);
-        if (memcmp(possible, dcrf_proof_possible(example.proof), sizeof possible) != 0) {
+        if (memcmp(possible, dcrf_proof_possible(dcrf_solver_proof(example.solver)),
+                   sizeof possible) != 0) {
             more++;
         } else {
             double rows = 0;
@@ -327,7 +330,7 @@ static dcrf_status check_against(const struct example *example, const struct toy
                                  dcrf_error *error) {
     size_t size;
     dcrf_verification found;
-    const uint8_t *bytes = dcrf_proof_certificate(example->proof, &size);
+    const uint8_t *bytes = bytes_of(example->solver, &size);
     return dcrf_verify_certificate(bytes, size, other->model, other->workspace, NULL, NULL, 0,
                                    &found, error);
 }
@@ -369,7 +372,7 @@ static void changed_bytes_are_refused(void **state) {
     size_t size;
     dcrf_verification found;
     dcrf_error error;
-    const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
+    const uint8_t *bytes = bytes_of(example.solver, &size);
     uint8_t *changed = malloc(size);
     for (size_t k = 0; k < size; k++) {
         memcpy(changed, bytes, size);
@@ -406,12 +409,12 @@ static void scales_do_not_matter(void **state) {
                 assert_int_equal(
                     dcrf_model_set_weight(toy.model, m, toy.model->kernels[m].weight * scale, NULL),
                     DCRF_OK);
-            dcrf_proof *proof = prove(&toy, toy.plan);
-            const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+            dcrf_solver *solver = prove(&toy, toy.plan);
+            const uint8_t *bytes = bytes_of(solver, &size);
             if (dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL, NULL, 0,
                                         &found, &error) < 0)
                 fail_msg("scale 1e%d, toy %zu: %s", exponent, (size_t)seed, error.message);
-            dcrf_proof_free(&proof);
+            dcrf_solver_free(&solver);
             free_toy(&toy);
         }
 }
@@ -432,8 +435,8 @@ static void matrices_are_fixed(void **state) {
     struct dcrf_certificate_content content;
     assert_int_equal(dcrf_plan_new(&plan, toy.model, DCRF_OPERATOR_FAST, toy.workspace, NULL),
                      DCRF_OK);
-    dcrf_proof *proof = prove(&toy, plan);
-    const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+    dcrf_solver *solver = prove(&toy, plan);
+    const uint8_t *bytes = bytes_of(solver, &size);
     assert_int_equal(
         dcrf_certificate_decode(&content, toy.variables, toy.labels, bytes, size, NULL, NULL),
         DCRF_OK);
@@ -444,7 +447,7 @@ static void matrices_are_fixed(void **state) {
                                          &found, &error));
     dcrf_release(again);
     dcrf_certificate_clear(&content);
-    dcrf_proof_free(&proof);
+    dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     free_toy(&toy);
 }

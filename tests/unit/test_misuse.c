@@ -177,21 +177,16 @@ static void arrays_too_small(void **state) {
     (void)state;
     struct scene s;
     dcrf_error error;
-    dcrf_proof *proof = NULL;
-    dcrf_proof_settings settings;
     float marginals[PIXELS * LABELS] = {9};
     uint16_t out[PIXELS] = {9};
     make(&s);
     assert_true(dcrf_solver_run(s.solver, &error) > 0);
-    dcrf_proof_settings_defaults(&settings);
-    assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
+    assert_int_equal(dcrf_solver_prove(s.solver, &error), DCRF_OK);
     const size_t few = PIXELS - 1, few_floats = PIXELS * LABELS - 1;
     assert_fails(DCRF_ERROR_SIZE, "the labels", error,
                  dcrf_solver_labels(s.solver, out, few, &error));
     assert_fails(DCRF_ERROR_SIZE, "the counts", error,
                  dcrf_solver_labels_left(s.solver, out, few, &error));
-    assert_fails(DCRF_ERROR_SIZE, "the labels", error, dcrf_proof_labels(proof, out, few, &error));
-    assert_fails(DCRF_ERROR_SIZE, "the counts", error, dcrf_proof_counts(proof, out, few, &error));
     assert_fails(DCRF_ERROR_SIZE, "the labels", error,
                  dcrf_label_by_unary(s.model, out, few, &error));
     assert_fails(DCRF_ERROR_SIZE, "the labels", error,
@@ -204,7 +199,6 @@ static void arrays_too_small(void **state) {
     assert_true(marginals[0] == 9);
     assert_int_equal(dcrf_solver_marginals(s.solver, marginals, few_floats + 1, LABELS, &error),
                      DCRF_OK);
-    dcrf_proof_free(&proof);
     const dcrf_operator *planned = dcrf_plan_operator(s.plan, 0);
     const dcrf_levels sign = {.count = 2, .levels = &(float){0.5f}};
     const float block[PIXELS * 8] = {0};
@@ -232,7 +226,6 @@ static void null_for_defaults(void **state) {
     dcrf_arrays_defaults(NULL);
     dcrf_certify_settings_defaults(NULL);
     dcrf_mask_settings_defaults(NULL);
-    dcrf_proof_settings_defaults(NULL);
     dcrf_scribbles_settings_defaults(NULL);
     dcrf_superpixel_settings_defaults(NULL);
 }
@@ -241,26 +234,19 @@ static void null_for_a_proof(void **state) {
     (void)state;
     struct scene s;
     dcrf_error error;
-    dcrf_proof *proof = NULL;
     dcrf_proof_info info;
-    dcrf_proof_settings settings;
     uint16_t counts[PIXELS] = {7};
     size_t size = 7;
     make(&s);
-    dcrf_proof_settings_defaults(&settings);
-    assert_null_is_refused(dcrf_proof_new(NULL, s.solver, &settings, &error));
-    assert_null_is_refused(dcrf_proof_new(&proof, NULL, &settings, &error));
-    assert_null_is_refused(dcrf_proof_new(&proof, s.solver, NULL, &error));
+    assert_null_is_refused(dcrf_solver_prove(NULL, &error));
+    assert_null(dcrf_solver_proof(NULL));
+    assert_null_is_refused(dcrf_solver_labels_left(NULL, counts, PIXELS, &error));
     memset(&info, 0xa5, sizeof info);
     dcrf_proof_get_info(NULL, &info);
     assert_int_equal(info.variables, 0);
     assert_null(dcrf_proof_possible(NULL));
     assert_null(dcrf_proof_certificate(NULL, &size));
     assert_int_equal(size, 0);
-    s.labels[0] = 9;
-    dcrf_proof_labels(NULL, s.labels, PIXELS, NULL);
-    assert_int_equal(s.labels[0], 9);
-    dcrf_proof_counts(NULL, counts, PIXELS, NULL);
     assert_int_equal(counts[0], 7);
     destroy(&s);
 }
@@ -302,9 +288,6 @@ static void any_order_of_freeing(void **state) {
     (void)state;
     struct scene s;
     dcrf_error error;
-    dcrf_proof *proof = NULL;
-    dcrf_proof_info info;
-    dcrf_proof_settings settings;
     dcrf_unrolled *unrolled = NULL;
     uint16_t counts[PIXELS];
     float block[PIXELS * 8];
@@ -316,21 +299,15 @@ static void any_order_of_freeing(void **state) {
     assert_null(s.model);
     dcrf_plan_free(&s.plan);
     assert_true(dcrf_solver_run(s.solver, &error) > 0);
-    dcrf_proof_settings_defaults(&settings);
-    settings.certificate = 1;
-    assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
+    assert_int_equal(dcrf_solver_prove(s.solver, &error), DCRF_OK);
     dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
+    dcrf_solver_labels_left(s.solver, counts, PIXELS, NULL);
+    const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(s.solver));
+    for (size_t a = 0; a < PIXELS; a++)
+        assert_true(counts[a] >= 1 && possible[a * LABELS + s.labels[a]]);
     dcrf_solver_free(&s.solver);
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, PIXELS * 8, 8, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
-    dcrf_proof_get_info(proof, &info);
-    dcrf_proof_labels(proof, s.labels, PIXELS, NULL);
-    dcrf_proof_counts(proof, NULL, PIXELS, NULL);
-    dcrf_proof_labels(proof, NULL, PIXELS, NULL);
-    dcrf_proof_counts(proof, counts, PIXELS, NULL);
-    for (size_t a = 0; a < PIXELS; a++)
-        assert_true(counts[a] >= 1 && dcrf_proof_possible(proof)[a * LABELS + s.labels[a]]);
-    dcrf_proof_free(&proof);
     destroy(&s);
 }
 
@@ -402,6 +379,7 @@ static void call_on_models(struct busy *busy) {
     TRY_CALL(dcrf_solver_step(s->solver, &error));
     TRY_CALL(dcrf_solver_finish(s->solver, &error));
     TRY_CALL(dcrf_solver_run(s->solver, &error));
+    TRY_CALL(dcrf_solver_prove(s->solver, &error));
     TRY_CALL(dcrf_solver_labels_left(s->solver, &label, 1, &error));
     TRY_CALL(dcrf_solver_marginals(s->solver, out, PIXELS * 8, 8, &error));
 }
@@ -538,7 +516,6 @@ static void nothing_to_free(void **state) {
     dcrf_operator_free(NULL);
     dcrf_plan_free(NULL);
     dcrf_solver_free(NULL);
-    dcrf_proof_free(NULL);
     dcrf_densecrf_free(NULL);
 }
 

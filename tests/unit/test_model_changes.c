@@ -25,14 +25,12 @@ struct scene {
     dcrf_workspace *workspace;
     dcrf_plan *plan;
     dcrf_solver *solver;
-    dcrf_proof *proof;
     dcrf_unrolled *unrolled;
 };
 
 static void make(struct scene *s) {
     dcrf_error error;
     dcrf_settings settings;
-    dcrf_proof_settings proof_settings;
     memset(s, 0, sizeof *s);
     s->grid = dcrf_grid_2d(4, 3);
     for (size_t a = 0; a < PIXELS; a++) {
@@ -58,17 +56,13 @@ static void make(struct scene *s) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.trace = 1;
     settings.iterations = 3;
-    settings.proof = DCRF_PROVE_VARIABLES;
+    settings.proof = DCRF_PROVE_CERTIFICATE;
     assert_int_equal(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error),
                      DCRF_OK);
     assert_true(dcrf_solver_run(s->solver, &error) >= 0);
-    dcrf_proof_settings_defaults(&proof_settings);
-    proof_settings.certificate = 1;
-    assert_int_equal(dcrf_proof_new(&s->proof, s->solver, &proof_settings, &error), DCRF_OK);
 }
 
 static void destroy(struct scene *s) {
-    dcrf_proof_free(&s->proof);
     dcrf_unrolled_free(&s->unrolled);
     dcrf_solver_free(&s->solver);
     dcrf_plan_free(&s->plan);
@@ -196,14 +190,8 @@ static dcrf_status start_marginals(struct scene *s, dcrf_error *error) {
     return dcrf_solver_start_marginals(s->solver, s->block, STRIDE, error);
 }
 
-static dcrf_status new_proof(struct scene *s, dcrf_error *error) {
-    dcrf_proof *proof = NULL;
-    dcrf_proof_settings settings;
-    dcrf_proof_settings_defaults(&settings);
-    const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, error);
-    assert_int_equal(proof != NULL, status >= 0);
-    dcrf_proof_free(&proof);
-    return status;
+static dcrf_status prove(struct scene *s, dcrf_error *error) {
+    return dcrf_solver_prove(s->solver, error);
 }
 
 static dcrf_status backward(struct scene *s, dcrf_error *error) {
@@ -278,7 +266,7 @@ static const struct call {
     {"dcrf_solver_finish", finish, "make a new solver", false},
     {"dcrf_solver_start_labels", start_labels, "make a new solver", false},
     {"dcrf_solver_start_marginals", start_marginals, "make a new solver", false},
-    {"dcrf_proof_new", new_proof, "make a new solver", false},
+    {"dcrf_solver_prove", prove, "make a new solver", false},
     {"dcrf_unrolled_backward", backward, "run it again", true},
     {"dcrf_unrolled_backward_log_q", backward_log_q, "run it again", true},
     {"dcrf_unrolled_forward", forward, NULL, true},
@@ -320,13 +308,13 @@ static void fails_or_uses_the_new_model(void **state) {
 struct results {
     dcrf_solver_info info;
     dcrf_energy candidate;
-    uint16_t labels[PIXELS], left[PIXELS], proof_labels[PIXELS], proof_counts[PIXELS];
+    uint16_t labels[PIXELS], left[PIXELS];
     float marginals[FLOATS], log_q[FLOATS];
     const dcrf_moment *trace;
     size_t trace_count, certificate_size;
     dcrf_moment last;
-    const dcrf_proof *run_proof;
-    dcrf_proof_info proof_info, run_proof_info;
+    const dcrf_proof *proof;
+    dcrf_proof_info proof_info;
     uint8_t possible[PIXELS * LABELS];
     uint32_t certificate_sum;
 };
@@ -342,13 +330,10 @@ static void read_results(struct scene *s, struct results *r) {
                      DCRF_OK);
     r->trace = dcrf_solver_trace(s->solver, &r->trace_count);
     r->last = r->trace[r->trace_count - 1];
-    r->run_proof = dcrf_solver_proof(s->solver);
-    dcrf_proof_get_info(r->run_proof, &r->run_proof_info);
-    dcrf_proof_get_info(s->proof, &r->proof_info);
-    assert_int_equal(dcrf_proof_labels(s->proof, r->proof_labels, PIXELS, &error), DCRF_OK);
-    assert_int_equal(dcrf_proof_counts(s->proof, r->proof_counts, PIXELS, &error), DCRF_OK);
-    memcpy(r->possible, dcrf_proof_possible(s->proof), sizeof r->possible);
-    const uint8_t *certificate = dcrf_proof_certificate(s->proof, &r->certificate_size);
+    r->proof = dcrf_solver_proof(s->solver);
+    dcrf_proof_get_info(r->proof, &r->proof_info);
+    memcpy(r->possible, dcrf_proof_possible(r->proof), sizeof r->possible);
+    const uint8_t *certificate = dcrf_proof_certificate(r->proof, &r->certificate_size);
     for (size_t k = 0; k < r->certificate_size; k++)
         r->certificate_sum = r->certificate_sum * 31 + certificate[k];
     assert_int_equal(dcrf_unrolled_log_q(s->unrolled, r->log_q, FLOATS, STRIDE, &error), DCRF_OK);
@@ -362,7 +347,7 @@ static void results_can_still_be_read(void **state) {
         dcrf_error error;
         make(&s);
         read_results(&s, &before);
-        assert_non_null(before.run_proof);
+        assert_non_null(before.proof);
         assert_true(before.certificate_size > 0);
         assert_true(changes[c].make(&s, &error) >= 0);
         read_results(&s, &after);

@@ -4,6 +4,8 @@
 #include "toy.h"
 
 #include "filter/plan.h"
+#include "solver/solver.h"
+#include "verify/certificate.h"
 
 #include <dcrf/proof.h>
 #include <math.h>
@@ -91,26 +93,24 @@ static void check(struct seen *seen, size_t iterations, const uint16_t *start,
     struct toy *toy = seen->toy;
     const size_t n = toy->variables, labels = toy->labels;
     dcrf_settings settings;
-    dcrf_proof_settings limits;
     dcrf_solver *solver;
-    dcrf_proof *proof;
+    dcrf_solver_info solved;
     dcrf_proof_info info;
     uint16_t found[MOST_VARIABLES], counts[MOST_VARIABLES];
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.iterations = iterations;
     settings.lp.clique_form = iterations % 2 ? DCRF_CLIQUE_SPREAD : DCRF_CLIQUE_MIN;
-    dcrf_proof_settings_defaults(&limits);
     assert_int_equal(dcrf_solver_new(&solver, seen->plan, toy->workspace, &settings, NULL),
                      DCRF_OK);
     if (start)
         assert_int_equal(dcrf_solver_start_labels(solver, start, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
-    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
-    dcrf_solver_free(&solver);
-    dcrf_proof_get_info(proof, &info);
-    dcrf_proof_labels(proof, found, MOST_VARIABLES, NULL);
-    dcrf_proof_counts(proof, counts, MOST_VARIABLES, NULL);
-    const uint8_t *possible = dcrf_proof_possible(proof);
+    assert_int_equal(dcrf_solver_prove(solver, NULL), DCRF_OK);
+    dcrf_proof_get_info(dcrf_solver_proof(solver), &info);
+    dcrf_solver_get_info(solver, &solved);
+    dcrf_solver_labels(solver, found, MOST_VARIABLES, NULL);
+    dcrf_solver_labels_left(solver, counts, MOST_VARIABLES, NULL);
+    const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(solver));
     const long double scale = 1 + fabsl(seen->optimum);
     size_t single = 0, left = 0;
     for (size_t a = 0; a < n; a++) {
@@ -130,20 +130,21 @@ static void check(struct seen *seen, size_t iterations, const uint16_t *start,
     }
     assert_int_equal(info.variables, n);
     assert_int_equal(info.proven, single);
+    assert_int_equal(solved.proven, single);
     assert_int_equal(info.possible, left);
     assert_true(info.proven_by_gap <= info.proven);
     /* No tolerance here: the bound is never above the optimum. */
-    assert_true((long double)info.lower_bound <= seen->optimum);
-    assert_true(fabsl((long double)info.energy.total - energy_of(seen, found)) <= 1e-10L * scale);
+    assert_true((long double)solved.lower_bound <= seen->optimum);
+    assert_true(fabsl((long double)solved.energy.total - energy_of(seen, found)) <= 1e-10L * scale);
     if (single == n) {
         assert_true(energy_of(seen, found) <= seen->optimum + TIE * scale);
-        assert_true(info.relative_gap == 0);
+        assert_true(solved.relative_gap == 0);
     }
     count->variables += n;
     count->proven += single;
     count->by_gap += info.proven_by_gap;
     count->optimal += single == n;
-    dcrf_proof_free(&proof);
+    dcrf_solver_free(&solver);
     dcrf_plan_free(&seen->plan);
 }
 
@@ -245,45 +246,104 @@ static void constants_that_tie(void **state) {
     assert_true(constant > 60);
 }
 
+static int always(void *user) {
+    (void)user;
+    return 1;
+}
+
 static void limits_and_errors(void **state) {
     (void)state;
     struct toy toy = new_toy(1, 8, 3, 2, 0.5, TOY_POTTS, 1);
     dcrf_settings settings;
-    dcrf_proof_settings limits;
     dcrf_solver *solver;
-    dcrf_proof *proof;
     dcrf_proof_info info;
     dcrf_error error;
-    memset(&limits, 0xa5, sizeof limits);
-    dcrf_proof_settings_defaults(&limits);
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
-    assert_fails(DCRF_ERROR_UNSUPPORTED, "mf", error,
-                 dcrf_proof_new(&proof, solver, &limits, &error));
-    assert_null(proof);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "mf", error, dcrf_solver_prove(solver, &error));
     dcrf_solver_free(&solver);
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
-    assert_fails(DCRF_ERROR_ARGUMENT, "has not run", error,
-                 dcrf_proof_new(&proof, solver, &limits, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "has not run", error, dcrf_solver_prove(solver, &error));
     assert_true(dcrf_solver_run(solver, NULL) > 0);
-    limits.reserved[3] = 1;
-    assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
-                 dcrf_proof_new(&proof, solver, &limits, &error));
-    dcrf_proof_settings_defaults(&limits);
-    limits.time_limit_s = -1;
-    assert_fails(DCRF_ERROR_ARGUMENT, "time limit", error,
-                 dcrf_proof_new(&proof, solver, &limits, &error));
-    dcrf_proof_settings_defaults(&limits);
-    limits.sweeps = 0; /* by the gap alone */
-    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
-    dcrf_proof_get_info(proof, &info);
+    assert_null(dcrf_solver_proof(solver));
+    solver->most_sweeps = 0; /* by the gap alone */
+    assert_int_equal(dcrf_solver_prove(solver, NULL), DCRF_OK);
+    dcrf_proof_get_info(dcrf_solver_proof(solver), &info);
     assert_true(info.sweeps <= 1); /* the gap of the rest takes one */
-    dcrf_proof_free(&proof);
-    dcrf_proof_free(&proof);
-    dcrf_proof_free(NULL);
     dcrf_solver_free(&solver);
     free_toy(&toy);
+}
+
+/* What a solver tells after a proof belongs together. */
+static void check_solver(dcrf_solver *solver, const struct seen *seen) {
+    dcrf_solver_info info;
+    dcrf_proof_info proven;
+    uint16_t labels[MOST_VARIABLES], counts[MOST_VARIABLES];
+    size_t single = 0;
+    dcrf_solver_get_info(solver, &info);
+    dcrf_proof_get_info(dcrf_solver_proof(solver), &proven);
+    assert_int_equal(dcrf_solver_labels(solver, labels, MOST_VARIABLES, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_labels_left(solver, counts, MOST_VARIABLES, NULL), DCRF_OK);
+    for (size_t a = 0; a < seen->toy->variables; a++)
+        single += counts[a] == 1;
+    assert_int_equal(info.proven, single);
+    if (dcrf_solver_proof(solver))
+        assert_int_equal(proven.proven, single);
+    /* The energy is rounded up, the bound down. */
+    assert_true((long double)info.energy.total >= energy_of(seen, labels));
+    assert_true((long double)info.energy.total <= energy_of(seen, labels) + 1e-3L);
+    assert_true((long double)info.lower_bound <= seen->optimum);
+    assert_true(info.relative_gap <=
+                dcrf_relative_gap(info.energy.total, info.lower_bound, info.unary_floor));
+}
+
+/* A proof by steps finishes the run and is the same as in a run; a run without a proof drops it,
+ * and a proof that is cancelled at once leaves the one before. */
+static void a_proof_after_steps(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, seed % 3, 0.3, TOY_POTTS, 1);
+        struct seen seen = see(&toy, DCRF_OPERATOR_FAST);
+        dcrf_settings settings;
+        dcrf_solver *solver, *other;
+        dcrf_solver_info info[2];
+        enumerate(&seen);
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.iterations = 1 + seed % 4;
+        settings.gap = 0;
+        settings.proof = seed % 2 ? DCRF_PROVE_VARIABLES : DCRF_PROVE_CERTIFICATE;
+        assert_int_equal(dcrf_solver_new(&other, seen.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_true(dcrf_solver_run(other, NULL) > 0);
+        if (seed % 2) /* the same proof, only later */
+            settings.proof = DCRF_PROVE_BY_GAP;
+        assert_int_equal(dcrf_solver_new(&solver, seen.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        while (dcrf_solver_step(solver, NULL) == DCRF_OK)
+            continue;
+        assert_int_equal(dcrf_solver_prove(solver, NULL), DCRF_OK);
+        check_solver(solver, &seen);
+        dcrf_solver_get_info(other, &info[0]);
+        dcrf_solver_get_info(solver, &info[1]);
+        assert_true(info[1].energy.total == info[0].energy.total);
+        assert_true(info[1].lower_bound == info[0].lower_bound);
+        assert_int_equal(info[1].proven, info[0].proven);
+        dcrf_workspace_set_limit(toy.workspace, 0, always, NULL);
+        const dcrf_proof *before = dcrf_solver_proof(solver);
+        assert_int_equal(dcrf_solver_prove(solver, NULL), DCRF_STOP_CANCELLED);
+        assert_ptr_equal(dcrf_solver_proof(solver), before);
+        check_solver(solver, &seen);
+        dcrf_workspace_set_limit(toy.workspace, 0, NULL, NULL);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        assert_int_equal(dcrf_solver_proof(solver) != NULL, seed % 2 == 0);
+        check_solver(solver, &seen);
+        dcrf_solver_free(&other);
+        dcrf_solver_free(&solver);
+        dcrf_plan_free(&seen.plan);
+        free_toy(&toy);
+    }
 }
 
 /* The proof as a stage: the solver reports the labels, energy, bound and gap of the proof, none of
@@ -298,7 +358,7 @@ static void a_stage_of_the_run(void **state) {
         dcrf_solver *solver;
         dcrf_solver_info info;
         dcrf_proof_info proven;
-        uint16_t labels[9], of_proof[9], counts[9], before[9];
+        uint16_t labels[9], counts[9], before[9];
         enumerate(&seen);
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
         settings.iterations = 1; /* leaves the proof something to improve */
@@ -322,7 +382,6 @@ static void a_stage_of_the_run(void **state) {
         const dcrf_proof *proof = dcrf_solver_proof(solver);
         assert_non_null(proof);
         dcrf_proof_get_info(proof, &proven);
-        dcrf_proof_labels(proof, of_proof, 9, NULL);
         dcrf_solver_get_info(solver, &info);
         dcrf_solver_labels(solver, labels, 9, NULL);
         assert_int_equal(dcrf_solver_labels_left(solver, counts, 9, NULL), DCRF_OK);
@@ -332,25 +391,18 @@ static void a_stage_of_the_run(void **state) {
         for (size_t a = 0; a < 9; a++)
             is_constant &= labels[a] == labels[0];
         assert_int_equal(info.is_constant, is_constant);
-        if (proven.proven == 9 || settings.proof == DCRF_PROVE_CERTIFICATE)
-            assert_memory_equal(labels, of_proof, sizeof labels);
         changed += memcmp(labels, before, sizeof labels) != 0;
         /* The energy is rounded up, the bound down. */
         assert_true((long double)info.energy.total >= energy_of(&seen, labels));
         assert_true((long double)info.energy.total <= energy_of(&seen, labels) + 1e-9L);
         assert_true((long double)info.lower_bound <= seen.optimum);
-        assert_true(info.lower_bound >= proven.lower_bound);
-        assert_true(info.relative_gap <= proven.relative_gap);
+        if (proven.proven == 9)
+            assert_true(info.relative_gap == 0);
         dcrf_solver_free(&solver);
         dcrf_plan_free(&seen.plan);
         free_toy(&toy);
     }
     assert_true(changed > 0);
-}
-
-static int always(void *user) {
-    (void)user;
-    return 1;
 }
 
 /* No time or memory for a proof, or a user who cancels: the labelling stays. */
@@ -427,10 +479,10 @@ static void a_run_is_cancelled_in_its_proof(void **state) {
     free_toy(&toy);
 }
 
-/* A proof with a few variables left, and operators for those alone, does not depend on the objects
- * it was made with. (Detected by the sanitizers, or if freed memory is overwritten, as meson
+/* A proof with a few variables left made operators for those alone; the solver holds all that the
+ * proof needs later. (Detected by the sanitizers, or if freed memory is overwritten, as meson
  * does.) */
-static void a_proof_outlives_all(void **state) {
+static void a_proof_needs_the_solver_alone(void **state) {
     (void)state;
     enum { COUNT = 12, TIED = 4 };
     double unary[COUNT][2] = {{0}}, feature[COUNT];
@@ -446,12 +498,9 @@ static void a_proof_outlives_all(void **state) {
     dcrf_workspace *workspace;
     dcrf_plan *plan;
     dcrf_solver *solver;
-    dcrf_proof *proof;
     dcrf_settings settings;
-    dcrf_proof_settings limits;
     uint16_t counts[COUNT];
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    dcrf_proof_settings_defaults(&limits);
     assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
@@ -459,15 +508,14 @@ static void a_proof_outlives_all(void **state) {
     assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
     assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
-    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
-    dcrf_solver_free(&solver);
+    assert_int_equal(dcrf_solver_prove(solver, NULL), DCRF_OK);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
-    dcrf_proof_counts(proof, counts, COUNT, NULL);
+    dcrf_solver_labels_left(solver, counts, COUNT, NULL);
     for (size_t a = 0; a < COUNT; a++)
         assert_int_equal(counts[a], a < TIED ? 2 : 1);
-    dcrf_proof_free(&proof);
+    dcrf_solver_free(&solver);
 }
 
 /* The certificate of a run holds means of the solver's dual points, and the run reports the bound
@@ -496,8 +544,15 @@ static void a_certificate_has_the_solvers_bound(void **state) {
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         dcrf_solver_get_info(solver, &solved);
         dcrf_proof_get_info(dcrf_solver_proof(solver), &proven);
-        assert_true(proven.lower_bound == solved.lower_bound);
-        assert_true(proven.lower_bound <= solved.energy.total);
+        assert_true(solved.lower_bound <= solved.energy.total);
+        assert_int_equal(proven.proven, solved.proven);
+        struct dcrf_certificate_content content;
+        size_t size;
+        const uint8_t *bytes = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
+        assert_int_equal(dcrf_certificate_decode(&content, 40, 6, bytes, size, NULL), DCRF_OK);
+        assert_true(content.lower_bound == solved.lower_bound);
+        assert_true(content.energy == solved.energy.total);
+        dcrf_certificate_clear(&content);
         undecided += proven.proven < toy.variables;
         dcrf_solver_free(&solver);
         dcrf_plan_free(&plan);
@@ -544,10 +599,11 @@ int main(void) {
         cmocka_unit_test(ties_stay),
         cmocka_unit_test(constants_that_tie),
         cmocka_unit_test(limits_and_errors),
+        cmocka_unit_test(a_proof_after_steps),
         cmocka_unit_test(a_stage_of_the_run),
         cmocka_unit_test(a_proof_that_is_cut_short),
         cmocka_unit_test(a_run_is_cancelled_in_its_proof),
-        cmocka_unit_test(a_proof_outlives_all),
+        cmocka_unit_test(a_proof_needs_the_solver_alone),
         cmocka_unit_test(a_certificate_has_the_solvers_bound),
         cmocka_unit_test(what_is_potts),
     };
