@@ -63,7 +63,7 @@ static void run(const dcrf_plan *plan, dcrf_workspace *workspace, const struct s
     settings.progress_user = (void *)(size_t)schedule;
     settings.lp.schedule = (int)schedule->schedule;
     must(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
-    dcrf_solver_experiment(solver, &schedule->experiment);
+    dcrf_lp_set_experiment(solver->state, &schedule->experiment);
     must(dcrf_solver_run(solver, &error), &error);
     dcrf_solver_free(&solver);
 }

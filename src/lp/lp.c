@@ -127,6 +127,10 @@ static dcrf_status lp_init(void **state, const struct dcrf_problem *problem, dcr
     return DCRF_OK;
 }
 
+void dcrf_lp_set_experiment(void *state, const struct dcrf_lp_experiment *experiment) {
+    ((struct dcrf_lp *)state)->experiment = *experiment;
+}
+
 /* ---- the start ------------------------------------------------------------------------------ */
 
 /* The curvature of the smoothed problem at a variable is at most about (row sum + stiffness of its
@@ -152,7 +156,8 @@ static void make_metric(struct dcrf_lp *lp) {
     lp->mean_metric = mean;
 }
 
-dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error) {
+static dcrf_status lp_dual_space(void *state, const struct dcrf_dual_space **space,
+                                 dcrf_error *error) {
     struct dcrf_lp *lp = state;
     *space = &lp->space;
     if (lp->is_measured)
@@ -165,12 +170,12 @@ dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcr
     return DCRF_OK;
 }
 
-double dcrf_lp_row_sums(const void *state) {
+static double lp_row_sums(const void *state) {
     const struct dcrf_lp *lp = state;
     return lp->is_measured ? lp->space.total : (double)INFINITY;
 }
 
-const struct dcrf_columns *dcrf_lp_columns(const void *state) {
+static const struct dcrf_columns *lp_columns(const void *state) {
     return ((const struct dcrf_lp *)state)->space.columns;
 }
 
@@ -209,7 +214,7 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
     const struct dcrf_dual_space *space;
     /* Check between these: each makes the first pass over its memory. */
     dcrf_status status = go_on(lp, error);
-    if (status < 0 || (status = dcrf_lp_space(lp, &space, error)) < 0 ||
+    if (status < 0 || (status = lp_dual_space(lp, &space, error)) < 0 ||
         (status = go_on(lp, error)) < 0)
         return status;
     if (!lp->has_best) { /* dual points stay valid wherever the primal starts */
@@ -232,30 +237,30 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
 
 /* ---- single variables ----------------------------------------------------------------------- */
 
-struct judge {
+struct counting {
     const struct dcrf_lp *lp;
     const struct dcrf_dual *best;
     const uint16_t *labels;
     uint16_t *counts;
     double excess;
 };
-enum { RIGHT, WRONG, JUDGED };
+enum { RIGHT, WRONG, COUNTED };
 
-static void judge_variables(void *context, size_t begin, size_t end, double *sums) {
-    const struct judge *j = context;
+static void count_variables(void *context, size_t begin, size_t end, double *sums) {
+    const struct counting *c = context;
     for (size_t a = begin; a < end; a++) {
         bool has_label;
         const size_t count =
-            dcrf_dual_count(&j->lp->space, j->best, a, j->excess, j->labels[a], &has_label);
+            dcrf_dual_count(&c->lp->space, c->best, a, c->excess, c->labels[a], &has_label);
         sums[RIGHT] += count == 1 && has_label;
         sums[WRONG] += !has_label;
-        if (j->counts)
-            j->counts[a] = (uint16_t)count;
+        if (c->counts)
+            c->counts[a] = (uint16_t)count;
     }
 }
 
-dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
-                          struct dcrf_judgement *judgement, dcrf_error *error) {
+static dcrf_status lp_count_proven(void *state, double energy, const uint16_t *labels,
+                                   struct dcrf_proven *proven, dcrf_error *error) {
     struct dcrf_lp *lp = state;
     struct dcrf_dual view = lp->best;
     const bool is_in_place = lp->methods->view_best(lp->blocks, &view);
@@ -263,15 +268,15 @@ dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
     if (status < 0)
         return status;
     const struct dcrf_dual *best = is_in_place ? &view : &lp->best;
-    double sums[JUDGED];
-    struct judge judge = {lp, best, labels, judgement->counts,
-                          energy - dcrf_dual_bound(&lp->space, best)};
-    if (!(judge.excess >= 0)) /* the bound is wrong: claim nothing */
-        judge.excess = (double)INFINITY;
+    double sums[COUNTED];
+    struct counting counting = {lp, best, labels, proven->counts,
+                                energy - dcrf_dual_bound(&lp->space, best)};
+    if (!(counting.excess >= 0)) /* the bound is wrong: claim nothing */
+        counting.excess = (double)INFINITY;
     dcrf_parallel_sums(dcrf_workspace_pool(lp->problem->workspace), lp->problem->model->variables,
-                       judge_variables, &judge, sums, JUDGED);
-    judgement->right = (size_t)sums[RIGHT];
-    judgement->wrong = (size_t)sums[WRONG];
+                       count_variables, &counting, sums, COUNTED);
+    proven->right = (size_t)sums[RIGHT];
+    proven->wrong = (size_t)sums[WRONG];
     return DCRF_OK;
 }
 
@@ -322,5 +327,9 @@ const struct dcrf_method_interface dcrf_lp = {
     .rows = lp_rows,
     .marginals = lp_marginals,
     .lower_bound = lp_lower_bound,
+    .count_proven = lp_count_proven,
+    .dual_space = lp_dual_space,
+    .row_sums = lp_row_sums,
+    .columns = lp_columns,
     .free = lp_free,
 };

@@ -86,23 +86,4 @@ double dcrf_lp_next_width(const struct dcrf_lp *lp, double now);
 /* Bring the blocks of lp->best up to date. */
 dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error);
 
-/* The space of the LP's dual points, measured; for proofs that come before the LP starts. */
-dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error);
-
-/* The sum of all its weighted row sums; infinite before they are measured. */
-double dcrf_lp_row_sums(const void *state);
-
-/* What stands for the compatibilities in the LP. */
-const struct dcrf_columns *dcrf_lp_columns(const void *state);
-
-/* What the best dual point and the energy of any labelling prove about a labelling: how many of its
- * labels occur in every optimal labelling, how many in none, and the number of possible labels of
- * each variable (may be NULL). */
-struct dcrf_judgement {
-    size_t right, wrong;
-    uint16_t *counts;
-};
-dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
-                          struct dcrf_judgement *judgement, dcrf_error *error);
-
 #endif

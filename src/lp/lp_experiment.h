@@ -16,4 +16,7 @@ struct dcrf_lp_experiment {
         .bins = 16, .epsilon = 0.25, .inner_steps = 10, .lambda = 0                                \
     }
 
+/* Of an LP that has not started, the state of its method. */
+void dcrf_lp_set_experiment(void *state, const struct dcrf_lp_experiment *experiment);
+
 #endif

@@ -11,7 +11,9 @@
 
 #include <dcrf/solver.h>
 
+struct dcrf_columns;
 struct dcrf_coupling;
+struct dcrf_dual_space; /* backend/dual_space.h */
 struct dcrf_flow_proof;
 struct dcrf_marginals; /* energy/labelling.h */
 
@@ -42,6 +44,13 @@ struct dcrf_step_report {
     const uint16_t *labels; /* this iteration's labelling; NULL: the largest marginals */
 };
 
+/* What is proven about the labels of a labelling. */
+struct dcrf_proven {
+    size_t right;     /* labels that every optimal labelling has there */
+    size_t wrong;     /* labels that none has there */
+    uint16_t *counts; /* the number of possible labels of each variable; NULL: not wanted */
+};
+
 /* Returned by `labels` if it is no faster than reading the marginals: neither an error nor a reason
  * to stop. */
 #define DCRF_NO_LABELS ((dcrf_status)0x7f)
@@ -66,8 +75,19 @@ struct dcrf_method_interface {
     bool (*rows)(const void *state, struct dcrf_marginals *rows);
     /* The current iterate, fetched: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
-    /* The lower bound proven after start; NULL: the method proves none. */
+    /* The next five are NULL if the method proves no bound. The lower bound proven after start. */
     double (*lower_bound)(const void *state);
+    /* What follows about single variables from its best dual point and the energy of any
+     * labelling. */
+    dcrf_status (*count_proven)(void *state, double energy, const uint16_t *labels,
+                                struct dcrf_proven *proven, dcrf_error *error);
+    /* The space of its dual points, measured; for proofs that come before the start. */
+    dcrf_status (*dual_space)(void *state, const struct dcrf_dual_space **space,
+                              dcrf_error *error);
+    /* The sum of all weighted row sums; infinite before they are measured. */
+    double (*row_sums)(const void *state);
+    /* What stands for the compatibilities in its dual. */
+    const struct dcrf_columns *(*columns)(const void *state);
     void (*free)(void *state); /* state may be NULL */
 };
 

@@ -85,11 +85,11 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
 /* Count the labels proven by the gap alone, which takes no time. */
 static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *labels,
                                 dcrf_certify_info *certificate, dcrf_error *error) {
-    struct dcrf_judgement judgement = {0};
-    const dcrf_status status =
-        dcrf_lp_judge(solver->state, certificate->best_energy, labels, &judgement, error);
-    certificate->right = judgement.right;
-    certificate->wrong = judgement.wrong;
+    struct dcrf_proven proven = {0};
+    const dcrf_status status = solver->method->count_proven(solver->state, certificate->best_energy,
+                                                            labels, &proven, error);
+    certificate->right = proven.right;
+    certificate->wrong = proven.wrong;
     return status;
 }
 

@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "core/timer.h"
 #include "energy/labelling.h"
-#include "lp/lp.h"
 #include "meanfield/anneal.h"
 #include "solver/solver.h"
 
@@ -57,7 +56,7 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_energy *energy, dcrf_error
     (void)energy;
     const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
     const struct dcrf_dual_space *space;
-    TRY(dcrf_lp_space(solver->state, &space, error));
+    TRY(solver->method->dual_space(solver->state, &space, error));
     TRY(dcrf_potential_flow(space, constant, &solver->stop.interrupt, &solver->candidates.flow,
                             error));
     if (solver->candidates.flow.pairwise)

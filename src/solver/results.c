@@ -1,6 +1,5 @@
 /* The results of a solver: labels, figures, marginals, proven labels, and the trace. */
 #include "core/error.h"
-#include "lp/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>
@@ -48,15 +47,15 @@ dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
     DCRF_ENTER(solver->problem.workspace, error);
     const size_t variables = solver->problem.model->variables;
     TRY(dcrf_check_room(counts, count, variables, "the counts", error));
-    struct dcrf_judgement judgement = {.counts = counts};
+    struct dcrf_proven proven = {.counts = counts};
     if (solver->proof) {
         dcrf_proof_count(solver->proof, counts);
         return DCRF_OK;
     }
     TRY(dcrf_solver_check(solver, error)); /* what follows reads the model's energies */
     if (solver->has_started && solver->method->lower_bound)
-        return dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement,
-                             error);
+        return solver->method->count_proven(solver->state, solver->info.energy.total, solver->best,
+                                            &proven, error);
     for (size_t a = 0; a < variables; a++)
         counts[a] = (uint16_t)solver->problem.model->labels;
     return DCRF_OK;

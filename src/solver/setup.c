@@ -3,7 +3,6 @@
 #include "core/owned.h"
 #include "energy/coupling.h"
 #include "energy/labelling.h"
-#include "lp/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>
@@ -117,10 +116,6 @@ dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error) {
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the model has changed since the solver was made: make a new solver");
     return DCRF_OK;
-}
-
-void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment) {
-    ((struct dcrf_lp *)solver->state)->experiment = *experiment;
 }
 
 /* ---- starting ------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include "core/timer.h"
 #include "energy/energy_double.h"
 #include "energy/sums.h"
-#include "lp/lp.h"
 #include "solver/refine.h"
 
 #include <math.h>
@@ -476,7 +475,7 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
         energy = solver->info.energy;
         const double off =
             dcrf_energy_error_of_floats(plan, solver->problem.workspace, solver->best, &energy,
-                                        dcrf_lp_row_sums(solver->state));
+                                        solver->method->row_sums(solver->state));
         if (!isfinite(off)) { /* exact operators, before the LP's start: no valid gap */
             solver->info.lower_bound = (double)NAN;
             return DCRF_OK;
@@ -495,7 +494,7 @@ dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *label
     *left_out = (dcrf_left_out){0};
     if (!solver->method->lower_bound)
         return DCRF_OK;
-    const struct dcrf_columns *columns = dcrf_lp_columns(solver->state);
+    const struct dcrf_columns *columns = solver->method->columns(solver->state);
     double part;
     *left_out = columns->left_out;
     if (!(left_out->fraction > 0))
@@ -521,7 +520,7 @@ static dcrf_status find_left_out(dcrf_solver *solver, dcrf_error *error) {
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     TRY(dcrf_solver_check(solver, error));
     dcrf_solver_info *info = &solver->info;
-    struct dcrf_judgement judgement = {0};
+    struct dcrf_proven proven = {0};
     DCRF_ENTER(solver->problem.workspace, error);
     dcrf_status status = begin(solver, error);
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
@@ -537,8 +536,9 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK)
         status = find_left_out(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
-        status = dcrf_lp_judge(solver->state, info->energy.total, solver->best, &judgement, error);
-    info->proven = judgement.right;
+        status = solver->method->count_proven(solver->state, info->energy.total, solver->best,
+                                              &proven, error);
+    info->proven = proven.right;
     info->proof_s = 0;
     info->proof_stop = DCRF_OK;
     dcrf_proof_free(&solver->proof);

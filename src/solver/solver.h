@@ -89,10 +89,6 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
 dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
                                       dcrf_left_out *left_out, dcrf_error *error);
 
-/* For studies and tests: a solver of the LP that has not started. */
-struct dcrf_lp_experiment;
-void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment);
-
 /* Start the clock of a run, before its first step. */
 void dcrf_solver_begin(dcrf_solver *solver);
 

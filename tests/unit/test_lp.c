@@ -32,7 +32,7 @@ static struct solved experiment_with(const dcrf_plan *plan, dcrf_workspace *work
     dcrf_solver *solver;
     assert_int_equal(dcrf_solver_new(&solver, plan, workspace, settings, NULL), DCRF_OK);
     if (experiment)
-        dcrf_solver_experiment(solver, experiment);
+        dcrf_lp_set_experiment(solver->state, experiment);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &solved.info);
     dcrf_solver_labels(solver, solved.labels, n, NULL);
@@ -179,7 +179,7 @@ static void proximal_objective_falls(void **state) {
         double before = (double)INFINITY;
         assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
                          DCRF_OK);
-        dcrf_solver_experiment(solver, &experiment);
+        dcrf_lp_set_experiment(solver->state, &experiment);
         for (int k = 0; k < 10; k++) {
             assert_true(dcrf_solver_step(solver, NULL) >= 0);
             assert_int_equal(dcrf_solver_marginals(solver, y, 60, 3, NULL), DCRF_OK);

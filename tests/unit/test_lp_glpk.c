@@ -134,7 +134,7 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
     struct dcrf_lp_experiment experiment = DCRF_LP_USUAL;
     experiment.bins = 256;
     experiment.inner_steps = 40;
-    dcrf_solver_experiment(solver, &experiment);
+    dcrf_lp_set_experiment(solver->state, &experiment);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &info);
     assert_int_equal(dcrf_solver_marginals(solver, y, variables * labels, labels, NULL), DCRF_OK);
