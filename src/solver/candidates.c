@@ -30,6 +30,19 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
     *candidates = (struct dcrf_candidates){0};
 }
 
+/* The labelling to be certified. */
+static dcrf_status measure_reference(dcrf_solver *solver, dcrf_error *error) {
+    struct dcrf_reference *reference = &solver->reference;
+    dcrf_energy energy;
+    if (!reference->labels)
+        return DCRF_OK;
+    TRY(dcrf_solver_consider(solver, reference->labels, &energy, error));
+    TRY(dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, reference->labels,
+                            &energy, NULL, 0, error));
+    reference->energy = energy;
+    return DCRF_OK;
+}
+
 /* ---- simple labellings ---------------------------------------------------------------------- */
 
 static dcrf_status try_unary(dcrf_solver *solver, dcrf_energy *energy, dcrf_error *error) {
@@ -226,6 +239,7 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     if (candidates->have_run)
         return DCRF_OK;
     candidates->have_run = true;
+    TRY(measure_reference(solver, error));
     /* The first candidate gives the solver an energy; without one the run stops here. */
     dcrf_status status = try_now(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))

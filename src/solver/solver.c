@@ -121,6 +121,14 @@ static bool is_gap_open(const dcrf_solver *solver) {
            solver->settings.gap;
 }
 
+/* Is the labelling to be certified proven to be as good as was asked for? */
+static bool is_reference_close(const dcrf_solver *solver) {
+    const struct dcrf_reference *reference = &solver->reference;
+    return reference->gap > 0 &&
+           dcrf_relative_gap(reference->energy.total, solver->info.lower_bound,
+                             solver->info.unary_floor) <= reference->gap;
+}
+
 /* ---- moves ---------------------------------------------------------------------------------- */
 
 /* Moves leave time to compute the energy of their result. */
@@ -221,11 +229,6 @@ static void begin_clock(dcrf_solver *solver) {
     solver->run_iterations = 0;
 }
 
-void dcrf_solver_begin(dcrf_solver *solver) {
-    begin_clock(solver);
-    solver->is_running = true;
-}
-
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error) {
     if (!solver->is_running)
         begin_clock(solver);
@@ -262,7 +265,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
 /* The clock starts before the method's start, which can take long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     if (!solver->is_running)
-        dcrf_solver_begin(solver);
+        begin_clock(solver);
+    solver->is_running = true;
     return solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
 }
 
@@ -406,8 +410,9 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_SOLVE);
     say(solver, &moment, "iteration");
-    return info->stop = dcrf_solver_tell(solver, &moment)
-                            ? DCRF_STOP_CANCELLED
+    return info->stop = dcrf_solver_tell(solver, &moment) ? DCRF_STOP_CANCELLED
+                        : is_reference_close(solver)
+                            ? DCRF_STOP_GAP
                             : dcrf_stop_decide(&solver->stop, solver->run_iterations,
                                                report.stationarity, info->relative_gap);
 }
@@ -456,10 +461,11 @@ static void not_below(const dcrf_energy *best, dcrf_energy *other) {
         *other = *best;
 }
 
-/* Use an upper bound on the energy, so that all methods and their lower bounds are comparable.
- * Without the time or memory for it, keep the energy in float; if there is a lower bound, round it
- * up by a bound on its error. */
-dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
+/* During the iterations, energies are computed in float, and by operators that may leave pairs out.
+ * Use an upper bound on the best one instead, so that gaps are valid for the model and all methods
+ * comparable. Without the time or memory for it, keep the energy in float; if there is a lower
+ * bound, round it up by a bound on its error. */
+static dcrf_status measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
     dcrf_energy energy;
     if (!isfinite(solver->info.energy.total))
@@ -532,7 +538,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, polish(solver, error));
     if (status >= 0)
-        status = dcrf_solver_measure(solver, error);
+        status = measure(solver, error);
     if (status == DCRF_OK)
         status = find_left_out(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)

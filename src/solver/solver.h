@@ -11,6 +11,14 @@
 
 #include <dcrf/proof.h>
 
+/* A labelling to be certified. It is a candidate of the run, which stops when it is proven to be
+ * within a relative gap. */
+struct dcrf_reference {
+    const uint16_t *labels; /* NULL: none */
+    double gap;             /* 0: never stop */
+    dcrf_energy energy;     /* rounded up; NaN until it is known */
+};
+
 struct dcrf_solver {
     dcrf_settings settings;
     struct dcrf_problem problem;
@@ -19,6 +27,7 @@ struct dcrf_solver {
     const struct dcrf_method_interface *method;
     void *state;
     struct dcrf_candidates candidates;
+    struct dcrf_reference reference;
     bool has_started; /* the method has an iterate */
     bool is_running;  /* the clock of the run is ticking */
     bool is_polishing;
@@ -80,17 +89,9 @@ void dcrf_proof_count(const dcrf_proof *proof, uint16_t *counts);
 void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
                             double lower_bound, double relative_gap, size_t proven);
 
-/* During the iterations, energies are computed in float, and by operators that may leave pairs out.
- * Replace the energy of the best labelling by an upper bound on it, so that the gap is valid for
- * the model. */
-dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
-
 /* What the bound leaves out, and of these labels' energy; nothing without a bound. */
 dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
                                       dcrf_left_out *left_out, dcrf_error *error);
-
-/* Start the clock of a run, before its first step. */
-void dcrf_solver_begin(dcrf_solver *solver);
 
 /* Start the method from y, or, if NULL, from a point that it chooses. */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);

@@ -366,6 +366,46 @@ static void the_time_is_granted_once(void **state) {
     free_toy(&toy);
 }
 
+/* Uses up a time limit after an iteration, and counts the moments of every stage. */
+struct sleeper {
+    double until_s;
+    size_t stages[DCRF_STAGE_PROOF + 1];
+};
+
+static int sleep_over(void *user, const dcrf_moment *moment) {
+    struct sleeper *sleeper = user;
+    sleeper->stages[moment->stage]++;
+    while (moment->stage == DCRF_STAGE_SOLVE && dcrf_time_s() < sleeper->until_s)
+        continue;
+    return 0;
+}
+
+/* Where the iterations have used up the time limit, there is no proof. */
+static void there_is_no_proof_after_the_limit(void **state) {
+    (void)state;
+    struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);
+    uint16_t labels[40] = {0};
+    for (int has_limit = 0; has_limit < 2; has_limit++) {
+        const double limit_s = 0.5;
+        struct sleeper sleeper = {.until_s = has_limit ? dcrf_time_s() + limit_s : 0};
+        dcrf_certify_settings settings;
+        dcrf_certify_info found;
+        dcrf_certify_settings_defaults(&settings);
+        settings.iterations = 3;
+        settings.gap = 0;
+        settings.time_limit_s = has_limit ? limit_s : 0;
+        settings.progress = sleep_over;
+        settings.progress_user = &sleeper;
+        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
+                         DCRF_OK);
+        assert_int_equal(found.stop, has_limit ? DCRF_STOP_TIME : DCRF_STOP_ITERATIONS);
+        assert_int_equal(sleeper.stages[DCRF_STAGE_PROOF], !has_limit);
+        assert_int_equal(sleeper.stages[DCRF_STAGE_FINISH], 1);
+        assert_true(found.lower_bound <= found.best_energy);
+    }
+    free_toy(&toy);
+}
+
 static void limits_and_errors(void **state) {
     (void)state;
     struct toy toy = new_toy(3, 8, 3, 2, 0.5, TOY_POTTS, 1);
@@ -390,6 +430,8 @@ static void limits_and_errors(void **state) {
     assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &certificate, NULL),
                      DCRF_OK);
     assert_int_equal(certificate.stop, DCRF_STOP_TIME);
+    /* The sum of the smallest unaries, less its rounding error. */
+    assert_true(certificate.lower_bound < dcrf_unary_floor(toy.model));
     settings.time_limit_s = 0;
     settings.progress = cancel;
     settings.progress_user = &calls;
@@ -424,6 +466,7 @@ int main(void) {
         cmocka_unit_test(right_and_wrong),
         cmocka_unit_test(cancelling_reaches_the_proof),
         cmocka_unit_test(the_time_is_granted_once),
+        cmocka_unit_test(there_is_no_proof_after_the_limit),
         cmocka_unit_test(limits_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
