@@ -74,9 +74,11 @@ typedef void (*dcrf_log_callback)(void *user, const char *line);
 typedef enum dcrf_proving {
     DCRF_PROVE_BY_GAP = 0, /* what follows from the bound at once */
     DCRF_PROVE_VARIABLES,  /* everything provable, by dcrf_solver_prove as a last stage; the
-                            * iterations leave it 30% of a time limit */
-    DCRF_PROVE_CERTIFICATE /* the same, in a form that others can check; the run stores the parts of
-                            * its bound, which take as much memory as some tens of marginals */
+                            * iterations leave it 30% of a time limit. With fast operators on the
+                            * CPU the run stores the parts of its bound, which take as much memory
+                            * as some tens of marginals */
+    DCRF_PROVE_CERTIFICATE /* the same in a form that others can check; the run always stores the
+                            * parts */
 } dcrf_proving;
 /* "gap", "variables", "certificate". */
 DCRF_API const char *dcrf_proving_name(dcrf_proving proving);

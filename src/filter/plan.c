@@ -215,6 +215,13 @@ bool dcrf_plan_is_reproducible(const dcrf_plan *plan) {
     return is_reproducible;
 }
 
+bool dcrf_plan_is_exact(const dcrf_plan *plan) {
+    bool is_exact = true;
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        is_exact &= plan->kernels[m].op->methods->kind == DCRF_OPERATOR_EXACT;
+    return is_exact;
+}
+
 /* ---- sums over kernels ---------------------------------------------------------------------- */
 
 bool dcrf_plan_collect(const dcrf_plan *plan, const dcrf_workspace *workspace,

@@ -40,6 +40,9 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
  * their formula, and lattices are those that the CPU builds; a device's differ by rounding. */
 bool dcrf_plan_is_reproducible(const dcrf_plan *plan);
 
+/* Are all its operators exact? */
+bool dcrf_plan_is_exact(const dcrf_plan *plan);
+
 /* Kernels whose operators all come from the workspace's source: evaluated in one call. */
 #define DCRF_MOST_TOGETHER 16
 struct dcrf_together {

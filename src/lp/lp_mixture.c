@@ -21,9 +21,21 @@ static void find_duals(struct dcrf_lp *lp, struct dcrf_dual **duals) {
     duals[CURRENT] = &lp->huber.current;
 }
 
+/* A proof that is no certificate sums up the parts in double too, where that is not slow, and pays:
+ * exact operators sum with less rounding error than the fast ones, and in double only pair by
+ * pair. */
+static bool wants_parts(const struct dcrf_lp *lp) {
+    const dcrf_plan *plan = lp->problem->plan;
+    const dcrf_proving proof = lp->problem->settings->proof;
+    return lp->schedule == &dcrf_lp_huber &&
+           (proof == DCRF_PROVE_CERTIFICATE ||
+            (proof == DCRF_PROVE_VARIABLES && dcrf_plan_is_reproducible(plan) &&
+             !dcrf_plan_is_exact(plan)));
+}
+
 dcrf_status dcrf_lp_mixture_init(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_dual *duals[DUALS];
-    if (lp->problem->settings->proof != DCRF_PROVE_CERTIFICATE || lp->schedule != &dcrf_lp_huber)
+    if (!wants_parts(lp))
         return DCRF_OK;
     find_duals(lp, duals);
     for (size_t d = 0; d < DUALS; d++) {

@@ -82,8 +82,7 @@ struct dcrf_method_interface {
     dcrf_status (*count_proven)(void *state, double energy, const uint16_t *labels,
                                 struct dcrf_proven *proven, dcrf_error *error);
     /* The space of its dual points, measured; for proofs that come before the start. */
-    dcrf_status (*dual_space)(void *state, const struct dcrf_dual_space **space,
-                              dcrf_error *error);
+    dcrf_status (*dual_space)(void *state, const struct dcrf_dual_space **space, dcrf_error *error);
     /* The sum of all weighted row sums; infinite before they are measured. */
     double (*row_sums)(const void *state);
     /* What stands for the compatibilities in its dual. */

@@ -21,13 +21,6 @@ struct dcrf_proof {
     size_t certificate_size;
 };
 
-static bool is_exact(const dcrf_plan *plan) {
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        if (plan->kernels[m].op->methods->kind != DCRF_OPERATOR_EXACT)
-            return false;
-    return true;
-}
-
 /* ---- the result ----------------------------------------------------------------------------- */
 
 /* Count the possible labels; returns whether the labelling is the only one left. */
@@ -52,7 +45,8 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     TRY(known->distance ? DCRF_OK : dcrf_groups_excess(&run->groups, &excess, error));
     TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &found->energy, NULL, 0,
                               &error_of, error));
-    const double floor = run->solver->info.unary_floor, bound = run->solver->info.lower_bound;
+    const double floor = run->solver->info.unary_floor;
+    const double bound = fmax(run->solver->info.lower_bound, run->kept_bound);
     const bool is_only_one = count_possible(known, info);
     dcrf_energy_round_up(&found->energy, error_of);
     if (!run->is_certificate) /* a certificate does not contain the proof of rest.c */
@@ -135,7 +129,8 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, dcrf_solver *solver, dcrf_error *er
                                  .is_certificate = wants_certificate(solver),
                                  .stop = &solver->stop,
                                  .until_s = began_s + SEARCHING_PART * left_s,
-                                 .is_exact = is_exact(solver->problem.plan),
+                                 .is_exact = dcrf_plan_is_exact(problem->plan),
+                                 .gap = (double)INFINITY,
                                  .excess = (double)INFINITY,
                                  .kept_bound = -(double)INFINITY,
                                  .scale = 1};

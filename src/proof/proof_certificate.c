@@ -53,18 +53,24 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
         .identity = {.is_exact = run->is_exact}, .labels = known->labels, .mixtures = &run->kept};
     double excess = INFINITY;
     const dcrf_plan *plan = run->is_exact ? NULL : known->plan;
+    const size_t cells = known->model->variables * known->model->labels;
+    DCRF_SCOPED uint8_t *possible = dcrf_allocate(cells, 1);
+    if (!possible)
+        return dcrf_fail_memory(error, "a proof");
     DCRF_WATCH(known->workspace, &run->stop->interrupt);
     dcrf_status status = take_cuts(run, &content, error);
     if (status == DCRF_OK) {
         run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
-        status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
-                                  known->possible, error);
+        status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess, possible,
+                                  error);
     }
     dcrf_disown(&content.owned);
     if (status == DCRF_ERROR_INTERRUPTED) {
         run->kept.size = 0; /* not checked, so not claimed */
         return DCRF_OK;
     }
+    for (size_t k = 0; k < cells && status == DCRF_OK; k++)
+        known->possible[k] &= possible[k];
     run->kept_bound = energy - excess - 2 * allowance(run);
     return status < 0 || known->distance ? status : dcrf_knowledge_decide(known, NULL, error);
 }

@@ -34,6 +34,7 @@ struct dcrf_proof_run {
     const struct dcrf_lp *lp;
     bool is_certificate;    /* only what a certificate holds counts */
     struct dcrf_stop *stop; /* of the solver */
+    double gap;             /* of x and the LP's bound; infinite: unknown */
     double until_s;         /* end of the search; the remaining time is for the conclusion */
     bool is_exact;          /* all operators are exact */
     size_t first_rounds;    /* rounds with the first epsilon */

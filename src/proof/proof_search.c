@@ -3,7 +3,8 @@
  * 1. by the gap: with reduced costs r of the LP's best dual point, of bound LB, every labelling x
  *    has E(x) >= LB + sum_a (r_a(x_a) - min_i r_ai). A label whose reduced cost exceeds the
  *    smallest by more than E - LB, for the energy E of any labelling, occurs in no optimal one;
- * 2. by dead ends (knowledge.c) and for groups (groups.c), which need no gap, with the LP's y;
+ * 2. by dead ends (knowledge.c) and for groups (groups.c), which need no gap, with the LP's y. If
+ *    that leaves much, and rounding to float takes much of LB, step 1 is done again in double;
  * 3. when that decides no more, the relaxation of the undecided rest is solved a little further,
  *    with a handicap for the labelling, so that its margins become positive where it stays optimal,
  *    and step 2 is tried again. */
@@ -27,6 +28,11 @@
 #define FIRST_HANDICAP 0.125
 /* A round that decides less than this fraction of the rest is the last with its dual point. */
 #define WORTHWHILE 0.05
+/* The bound is summed up in double if rounding to float takes this part of the gap or more, and
+ * more than this part of the variables is undecided: after the float bound, and after groups. */
+#define WORTH_DOUBLE (1.0 / 256)
+#define MOST_LEFT 0.5
+#define MUCH_LEFT 0.05
 
 /* ---- by the gap ----------------------------------------------------------------------------- */
 
@@ -44,22 +50,43 @@ static void exclude(void *context, size_t begin, size_t end, size_t worker) {
                           known->possible + a * known->model->labels);
 }
 
-static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error) {
+/* By the LP's best point as it is, in float. */
+static dcrf_status exclude_in_float(struct dcrf_proof_run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     dcrf_energy energy;
     double error_of;
-    if (!run->lp->has_best)
-        return DCRF_OK;
     TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL, 0,
                               &error_of, error));
-    if (run->is_certificate)
-        return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);
-    struct exclusion exclusion = {run, energy.total + error_of -
-                                           dcrf_dual_bound(&run->lp->space, &run->lp->best)};
-    if (exclusion.excess >= 0) /* otherwise the bound is inconsistent: claim nothing */
+    run->gap = energy.total + error_of - dcrf_dual_bound(&run->lp->space, &run->lp->best);
+    struct exclusion exclusion = {run, run->gap};
+    if (run->gap >= 0) /* otherwise the bound is inconsistent: claim nothing */
         dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->model->variables, 1024,
                           exclude, &exclusion);
     return known->distance ? DCRF_OK : dcrf_knowledge_decide(known, NULL, error);
+}
+
+/* In double, by the parts of that point, which the LP has kept; as the check of a certificate
+ * does. */
+static dcrf_status exclude_in_double(struct dcrf_proof_run *run, dcrf_error *error) {
+    const struct dcrf_knowledge *known = run->known;
+    dcrf_energy energy;
+    double error_of;
+    TRY(dcrf_energy_in_double(known->plan, known->workspace, known->labels, &energy, NULL, 0,
+                              &error_of, error));
+    TRY(dcrf_proof_exclude_by_kept(run, energy.total - error_of, error));
+    if (!run->is_certificate)
+        dcrf_certificate_mixture_clear(&run->kept);
+    return DCRF_OK;
+}
+
+/* Is so much undecided, would the bound be clearly better in double, and are there parts that have
+ * not been summed up yet? */
+static bool is_worth_double(const struct dcrf_proof_run *run, double undecided) {
+    const struct dcrf_lp *lp = run->lp;
+    const double rounding = DCRF_DUAL_UNIT * (lp->best.roundings.pairwise * lp->space.total +
+                                              lp->best.roundings.clique * lp->space.clique_total);
+    return lp->mixture.is_kept && isinf(run->kept_bound) && rounding >= WORTH_DOUBLE * run->gap &&
+           (double)run->known->undecided > undecided * (double)run->known->model->variables;
 }
 
 /* Count the variables with one possible label. */
@@ -69,6 +96,16 @@ static size_t count_single(const struct dcrf_knowledge *known) {
     for (size_t a = 0; a < known->model->variables; a++)
         single += dcrf_count_possible(known->possible + a * labels, labels) == 1;
     return single;
+}
+
+/* At first; *by_gap: how many variables have one label left. */
+static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
+    if (run->lp->has_best && !run->is_certificate)
+        TRY(exclude_in_float(run, error));
+    if (run->lp->has_best && (run->is_certificate || is_worth_double(run, MOST_LEFT)))
+        TRY(exclude_in_double(run, error));
+    *by_gap = count_single(run->known);
+    return DCRF_OK;
 }
 
 /* If x is constant, no pair has slack at any dual point, so the best one may prove all variables at
@@ -181,6 +218,8 @@ static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is
     }
     if (may_exclude)
         TRY(dcrf_knowledge_decide(known, NULL, error));
+    if (!*is_better && known->undecided > 0)
+        TRY(dcrf_blobs_move(&run->groups, best, is_better, error));
     *is_better |= known->undecided < before && known->undecided > 0;
     return DCRF_OK;
 }
@@ -198,6 +237,10 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
     if (!is_over(run))
         TRY(eliminate(run, error));
     TRY(decide_groups(run, error));
+    if (!is_over(run) && is_worth_double(run, MUCH_LEFT)) {
+        TRY(exclude_in_double(run, error));
+        TRY(decide_groups(run, error));
+    }
     run->first_rounds = known->rounds;
     run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
     /* Variables that remain undecided may have the wrong label in x: try to improve it. */
@@ -212,15 +255,11 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
 }
 
 dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
-    if (run->known->distance) { /* groups require Potts */
-        const dcrf_status excluded = exclude_by_gap(run, error);
-        *by_gap = count_single(run->known);
-        return excluded;
-    }
+    if (run->known->distance) /* groups require Potts */
+        return exclude_by_gap(run, by_gap, error);
     TRY(dcrf_groups_init(&run->groups, run->known, DCRF_PROOF_FIRST_EPSILON, error));
     run->groups.is_over = is_over;
     run->groups.is_over_user = run;
-    dcrf_status status = exclude_by_gap(run, error);
-    *by_gap = run->known->model->variables - run->known->undecided;
-    return status < 0 ? status : prove_groups(run, error);
+    TRY(exclude_by_gap(run, by_gap, error));
+    return prove_groups(run, error);
 }

@@ -194,6 +194,25 @@ class ProofTest(Case):
         for number in ("energy", "lower_bound"):
             self.assertEqual(json.loads(solved)[number], json.loads(checked)[number])
 
+    @unittest.skipUnless(os.path.isdir(SHARED_DATA), "no shared data")
+    def test_a_proof_is_no_less_than_a_certificate(self):
+        """Wide kernels that are not normalized: rounding to float takes half of the LP's bound."""
+        folder = os.path.join(SHARED_DATA, "eval-set-corel")
+        with open(os.path.join(folder, "dataset.json")) as file:
+            scale = json.load(file)["unary"]["energy_per_unit"]
+        problem = (os.path.join(folder, "images/010.png"), "--unary", os.path.join(folder, "unaries/010.npy"),
+                   "--unary-kind", "energies", "--unary-scale", repr(scale), "--preset", "wide", "--normalize", "none",
+                   "--quiet", "-m", "lp", "-n", "24", "--json", "-")
+        plain, proof, certificate, both = (json.loads(self.good("solve", *problem, *more)) for more in (
+            (), ("--proof", "left.png"), ("--certificate", "proof.bin"), ("--proof", "left.png", "--certificate", "proof.bin")))
+        self.assertGreater(certificate["proven"]["pixels"], plain["proven"]["pixels"])
+        self.assertGreaterEqual(proof["proven"]["pixels"], certificate["proven"]["pixels"])
+        self.assertLessEqual(proof["relative_gap"], certificate["relative_gap"])
+        # The certificate alone, and a picture besides it, are the same proof. It keeps the labelling that the proof finds.
+        self.assertEqual(both["proven"]["pixels"], certificate["proven"]["pixels"])
+        for run in (proof, certificate, both):
+            self.assertLessEqual(run["energy"], 5265.858)
+
     def test_printed_is_verified(self):
         """As script/verify-images does it on all images of both data sets, which are listed so that a run can go on."""
         if not os.path.isdir(SHARED_DATA):
