@@ -153,6 +153,6 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
 }
 
 /* There are no observers, and helpers are always woken. */
-void dcrf_parallel_loop(dcrf_pool *pool, const struct dcrf_loop *loop) {
-    dcrf_parallel_for(pool, loop->count, loop->grain, loop->task, loop->context);
+void dcrf_parallel_loop(dcrf_pool *pool, const struct dcrf_loop *one) {
+    dcrf_parallel_for(pool, one->count, one->grain, one->task, one->context);
 }
