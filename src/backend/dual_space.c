@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/columns.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 #include "filter/plan.h"
 
 /* A kernel's row sums, to be added to the totals. */

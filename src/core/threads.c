@@ -47,9 +47,9 @@
 
 #define MOST_THREADS 1024
 /* How long a worker spins before it sleeps (waking takes the system about as long), and how many
- * spins there are between looks at the clock. */
+ * spins there are between readings of the clock. */
 #define SPIN_S 50e-6
-#define SPINS_PER_LOOK 32
+#define SPINS_PER_CLOCK_READING 32
 /* Spins of a caller that waits for its workers before it yields the processor. */
 #define SPINS_BEFORE_YIELD 20000
 /* Sleepers that one thread wakes. */
@@ -211,7 +211,7 @@ static bool may_spin(dcrf_pool *pool, double sleep_at_s) {
 static bool wait_for_work(dcrf_pool *pool, unsigned seen, double sleep_at_s) {
     unsigned now;
     while (may_spin(pool, sleep_at_s))
-        for (int i = 0; i < SPINS_PER_LOOK; i++) {
+        for (int i = 0; i < SPINS_PER_CLOCK_READING; i++) {
             now = atomic_load_explicit(&pool->state, memory_order_relaxed);
             if (now != seen && is_open(now))
                 return false;

@@ -380,7 +380,7 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
 /* ---- inference ------------------------------------------------------------------------------ */
 
 static dcrf_status run_updates(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                               const struct dcrf_densecrf_run *run, size_t count,
+                               const struct dcrf_densecrf_call *run, size_t count,
                                dcrf_error *error) {
     if (!crf || !workspace)
         return dcrf_fail_null(error, "the model or the workspace");
@@ -394,11 +394,11 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
                                 size_t iterations, float *q, size_t count,
                                 dcrf_progress_callback progress, void *progress_user,
                                 dcrf_error *error) {
-    const struct dcrf_densecrf_run run = {.updates = iterations,
-                                          .to = q,
-                                          .start_s = dcrf_time_s(),
-                                          .progress = progress,
-                                          .user = progress_user};
+    const struct dcrf_densecrf_call run = {.updates = iterations,
+                                           .to = q,
+                                           .start_s = dcrf_time_s(),
+                                           .progress = progress,
+                                           .user = progress_user};
     return run_updates(crf, workspace, &run, count, error);
 }
 
@@ -409,7 +409,7 @@ dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *worksp
 
 dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
                                size_t count, dcrf_error *error) {
-    const struct dcrf_densecrf_run run = {.from = q, .updates = 1, .to = q};
+    const struct dcrf_densecrf_call run = {.from = q, .updates = 1, .to = q};
     return run_updates(crf, workspace, &run, count, error);
 }
 

@@ -79,7 +79,7 @@ struct dcrf_densecrf {
 };
 
 /* Updates of planes: label i of variable a at i * variables + a. */
-struct dcrf_densecrf_run {
+struct dcrf_densecrf_call {
     const float *from; /* NULL: softmax(-unary) */
     size_t updates;
     float *to; /* may be `from` */
@@ -104,7 +104,7 @@ struct dcrf_densecrf_methods {
     dcrf_status (*set_kernels)(const dcrf_densecrf *crf, const struct dcrf_densecrf_term *terms,
                                size_t count, dcrf_error *error);
     dcrf_status (*run)(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                       const struct dcrf_densecrf_run *run, dcrf_error *error);
+                       const struct dcrf_densecrf_call *run, dcrf_error *error);
     dcrf_status (*divergence)(const dcrf_densecrf *crf, dcrf_workspace *workspace, const float *q,
                               double *divergence, dcrf_error *error);
     /* Release what is held for the model there. */
@@ -117,7 +117,8 @@ dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *po
                                   dcrf_error *error);
 
 /* Tell the progress callback, if any. */
-static inline bool dcrf_densecrf_is_cancelled(const struct dcrf_densecrf_run *run, size_t updates) {
+static inline bool dcrf_densecrf_is_cancelled(const struct dcrf_densecrf_call *run,
+                                              size_t updates) {
     const dcrf_moment moment = {.time_s = dcrf_time_s() - run->start_s,
                                 .iteration = updates,
                                 .objective = (double)NAN,
@@ -327,10 +328,10 @@ void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, struct dcr
 
 struct dcrf_rings {
     const struct dcrf_beliefs *beliefs;
-    float *ring; /* ring_floats in all; each task, a segment of a share, has task_floats */
+    float *ring; /* ring_floats in all; each task, a section of a share, has task_floats */
     size_t ring_floats, task_floats;
     size_t shares;                          /* into which the labels are divided */
-    struct dcrf_lattice_segments *segments; /* per term */
+    struct dcrf_lattice_sections *sections; /* per term */
     float *filtered; /* output of a lattice whose compatibility is not a scalar */
     /* The current filter: */
     size_t floats;
@@ -362,7 +363,7 @@ void dcrf_densecrf_add_message(const struct dcrf_beliefs *beliefs,
 
 /* Entries of dcrf_densecrf_host. */
 dcrf_status dcrf_densecrf_run(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                              const struct dcrf_densecrf_run *run, dcrf_error *error);
+                              const struct dcrf_densecrf_call *run, dcrf_error *error);
 dcrf_status dcrf_densecrf_find_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                           const float *q, double *divergence, dcrf_error *error);
 

@@ -259,9 +259,9 @@ static int tell(void *user, size_t updates) {
 }
 
 static dcrf_status run_on_device(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                 const struct dcrf_densecrf_run *run, dcrf_error *error) {
+                                 const struct dcrf_densecrf_call *run, dcrf_error *error) {
     (void)workspace;
-    struct dcrf_densecrf_run told = *run;
+    struct dcrf_densecrf_call told = *run;
     const struct dcrf_backend_compat_run sent = {.from = run->from,
                                                  .updates = run->updates,
                                                  .to = run->to,

@@ -2,15 +2,15 @@
  *
  * Terms whose compatibility is not a scalar come first, since they still need q: the lattice's
  * output is multiplied by the compatibility and added to the message. The others write to the
- * message directly. Labels are divided into shares and layers into segments (lattice_ring.c), and
- * each thread takes a share through a segment. Shares repeat the reading of indices and weights,
- * segments repeat the work on layers near their borders: the fastest combination is chosen. */
+ * message directly. Labels are divided into shares and layers into sections (lattice_ring.c), and
+ * each thread takes a share through a section. Shares repeat the reading of indices and weights,
+ * sections repeat the work on layers near their borders: the fastest combination is chosen. */
 #include "densecrf/densecrf.h"
 
 #include <string.h>
 
 static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
-static const struct dcrf_slot segments_slot = {"segments of large lattices"};
+static const struct dcrf_slot sections_slot = {"sections of large lattices"};
 static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
 
 /* Approximate cost of the indices and weights of a row, in floats of the row: rows of 12 floats
@@ -48,13 +48,13 @@ static size_t share_work(size_t floats, size_t shares) {
     return work;
 }
 
-/* Divide the lattices among the threads of a share. Returns the work for the largest segments. */
+/* Divide the lattices among the threads of a share. Returns the work for the largest sections. */
 static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
     const dcrf_densecrf *crf = rings->beliefs->crf;
     double work = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
-        dcrf_lattice_divide(dcrf_densecrf_lattice(&crf->terms[m]), threads, &rings->segments[m]);
-        work += (double)rings->segments[m].work;
+        dcrf_lattice_divide(dcrf_densecrf_lattice(&crf->terms[m]), threads, &rings->sections[m]);
+        work += (double)rings->sections[m].work;
     }
     return work;
 }
@@ -83,9 +83,9 @@ bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_beliefs *belief
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
     size_t tasks = 1, most = 0;
     *rings = (struct dcrf_rings){.beliefs = beliefs};
-    rings->segments = dcrf_workspace_slot(workspace, &segments_slot, crf->term_count + 1,
-                                          sizeof *rings->segments);
-    if (!rings->segments)
+    rings->sections = dcrf_workspace_slot(workspace, &sections_slot, crf->term_count + 1,
+                                          sizeof *rings->sections);
+    if (!rings->sections)
         return false;
     divide_work(rings, (crf->labels + 3) / 4 * 4, threads);
     for (size_t m = 0; m < crf->term_count; m++) {
@@ -93,7 +93,7 @@ bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_beliefs *belief
         if (!dcrf_densecrf_has_ring(term))
             continue;
         const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-        const size_t own = rings->shares * rings->segments[m].count;
+        const size_t own = rings->shares * rings->sections[m].count;
         const size_t floats = dcrf_lattice_filter_floats(lattice, width, 1);
         const size_t all = dcrf_lattice_filter_floats(lattice, width, threads);
         tasks = own > tasks ? own : tasks;
@@ -215,16 +215,16 @@ static void filter_shares(void *context, size_t begin, size_t end, size_t worker
     (void)worker;
     const struct turn *turn = context;
     const struct dcrf_rings *rings = turn->rings;
-    const struct dcrf_lattice_segments *segments = &rings->segments[turn->term];
+    const struct dcrf_lattice_sections *sections = &rings->sections[turn->term];
     for (size_t i = begin; i < end; i++) {
         size_t at;
-        const size_t width = find_block(rings, i / segments->count, turn->block, &at);
+        const size_t width = find_block(rings, i / sections->count, turn->block, &at);
         if (width == 0)
             continue;
         struct dcrf_lattice_filter filter =
             ring_filter(rings, turn->term, at, width, rings->ring + i * rings->task_floats);
         filter.accumulate = turn->accumulates;
-        dcrf_lattice_filter_segment(&filter, segments, i % segments->count);
+        dcrf_lattice_filter_section(&filter, sections, i % sections->count);
     }
 }
 
@@ -245,7 +245,7 @@ static void put_rings(const struct dcrf_rings *rings) {
                 !dcrf_densecrf_is_scalar(&crf->terms[turn.term]))
                 continue;
             dcrf_parallel_for(rings->beliefs->pool,
-                              rings->shares * rings->segments[turn.term].count, 1, filter_shares,
+                              rings->shares * rings->sections[turn.term].count, 1, filter_shares,
                               &turn);
             turn.accumulates = true;
         }
@@ -256,7 +256,7 @@ static void put_rings(const struct dcrf_rings *rings) {
 bool dcrf_rings_in_place(const struct dcrf_rings *rings) {
     const dcrf_densecrf *crf = rings->beliefs->crf;
     for (size_t m = 0; m < crf->term_count; m++)
-        if (dcrf_densecrf_has_ring(&crf->terms[m]) && rings->segments[m].count > 1)
+        if (dcrf_densecrf_has_ring(&crf->terms[m]) && rings->sections[m].count > 1)
             return false;
     return dcrf_rings_count(crf, true, false) == 0 && dcrf_rings_count(crf, true, true) == 1;
 }

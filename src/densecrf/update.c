@@ -395,7 +395,7 @@ static dcrf_status adapt(struct update *update, dcrf_error *error) {
 /* ---- the run -------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_densecrf_run(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                              const struct dcrf_densecrf_run *run, dcrf_error *error) {
+                              const struct dcrf_densecrf_call *run, dcrf_error *error) {
     struct dcrf_beliefs *beliefs;
     struct update update;
     dcrf_status status = dcrf_beliefs_new(&beliefs, crf, workspace, error);

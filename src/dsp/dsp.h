@@ -35,7 +35,7 @@ struct dcrf_runs {
     const float *weight;      /* places x corners */
     size_t places;            /* in total; for prefetching rows of variables */
     float *vertices;          /* rows of `width` floats */
-    size_t tails;             /* in a ring: offset of the second pieces of rows */
+    size_t last_pieces;       /* in a ring: offset of the second pieces of rows */
     float *variables;         /* rows `stride` apart; not written by a splat */
     size_t stride;
     size_t width;
@@ -53,7 +53,7 @@ struct dcrf_blur {
     const float *in[2]; /* in[1] = NULL: one input */
     float *out;
     size_t width;
-    size_t tails; /* in a ring: offset of the second pieces of rows; then there is one input */
+    size_t last_pieces; /* in a ring: their offset in rows; then there is one input */
     float centre, side;
 };
 
@@ -219,7 +219,7 @@ struct dcrf_dsp {
     /* The same for the ring of a lattice. There, rows of vertices with at least ring_piece floats
      * (0: none) are in two pieces: first the whole multiples of ring_piece, in rows of `width`
      * rounded down to such a multiple; then the remainders of all rows, which begin at offset
-     * `tails`. */
+     * `last_pieces`. */
     void (*splat_ring)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_ring)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*blur_ring)(const struct dcrf_blur *blur, size_t begin, size_t end);

@@ -16,8 +16,8 @@ INLINE float *first_piece(float *rows, size_t row, size_t wide) {
     return rows + row * wide * DSP_LANES;
 }
 
-INLINE float *last_piece(float *rows, size_t tails, size_t row, size_t tail) {
-    return rows + tails + row * tail * HALF_LANES;
+INLINE float *last_piece(float *rows, size_t last_pieces, size_t row, size_t tail) {
+    return rows + last_pieces + row * tail * HALF_LANES;
 }
 
 /* Prefetch the row of the variable at a place, or at the last one. */
@@ -48,7 +48,8 @@ INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     UNROLL
     for (size_t k = 0; k < corners; k++) {
         row_add_to(&sum[k], first_piece(runs->vertices, vertex[k], wide), wide, 0);
-        row_add_to(&sum[k], last_piece(runs->vertices, runs->tails, vertex[k], tail), 0, tail);
+        row_add_to(&sum[k], last_piece(runs->vertices, runs->last_pieces, vertex[k], tail), 0,
+                   tail);
     }
 }
 
@@ -60,7 +61,7 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     for (size_t k = 0; k < corners; k++) {
         in[k] = row_load(first_piece(runs->vertices, vertex[k], wide), wide, 0);
         const struct row rest =
-            row_load(last_piece(runs->vertices, runs->tails, vertex[k], tail), 0, tail);
+            row_load(last_piece(runs->vertices, runs->last_pieces, vertex[k], tail), 0, tail);
         if (tail & 2)
             in[k].tail = rest.tail;
         if (tail & 1)
@@ -121,9 +122,9 @@ INLINE void blur_pieces(const struct dcrf_blur *given, size_t begin, size_t end,
     for (size_t v = begin; v < end; v++) {
         struct row sum;
         row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, 0);
-        row_blur(&sum, b->in[0] + b->tails, b->neighbour[0], v, b, false, 0, tail);
+        row_blur(&sum, b->in[0] + b->last_pieces, b->neighbour[0], v, b, false, 0, tail);
         row_store(&sum, first_piece(b->out, v, wide), wide, 0);
-        row_store(&sum, last_piece(b->out, b->tails, v, tail), 0, tail);
+        row_store(&sum, last_piece(b->out, b->last_pieces, v, tail), 0, tail);
     }
 }
 

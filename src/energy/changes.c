@@ -1,8 +1,8 @@
 /* How a labelling differs from the unary minimum. */
 #include "core/error.h"
 #include "core/owned.h"
+#include "energy/energy.h"
 #include "energy/labelling.h"
-#include "energy/sums.h"
 
 #include <dcrf/changes.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *
  * For Potts this sums the mass of the other labels, which is all nonnegative: nothing cancels, and
  * the diagonal is not involved. Only labels that occur are filtered. */
+#include "energy/energy.h"
 #include "core/error.h"
-#include "energy/sums.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/owned.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 #include "filter/exact/exact.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 #include "energy/labelling.h"
 
 #include "core/error.h"
+#include "energy/energy.h"
 #include "energy/energy_double.h"
-#include "energy/sums.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>

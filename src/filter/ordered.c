@@ -22,7 +22,7 @@ static const struct dcrf_slot bins_slot = {"bins of their values"};
 static const struct dcrf_slot used_slot = {"bins in use"};
 
 /* Channels processed together, so that a row is read and written once for all of them. */
-#define GROUP 8
+#define BATCH 8
 
 /* How many of the ascending levels are <= value. Branch-free: the branches would be mispredicted
  * half of the time. */
@@ -75,7 +75,7 @@ static uint8_t find_node(const struct ruler *nodes, float value, float *fraction
     return (uint8_t)bin;
 }
 
-struct group {
+struct batch {
     struct ruler ruler;
     bool has_nodes; /* else thresholds */
     const float *y; /* of the first channel */
@@ -91,31 +91,31 @@ struct group {
 
 /* The bins that some value of a channel uses. */
 struct used {
-    uint8_t is[GROUP][DCRF_MAX_BINS + 1];
+    uint8_t is[BATCH][DCRF_MAX_BINS + 1];
 };
 
 /* A value's bin, and the mark of those that it uses. */
-static void load_thresholds(const struct group *group, size_t channel, size_t begin, size_t end,
+static void load_thresholds(const struct batch *batch, size_t channel, size_t begin, size_t end,
                             uint8_t *is_used) {
-    const struct ruler ruler = group->ruler;
-    uint8_t *bin = group->bin + channel * group->variables;
+    const struct ruler ruler = batch->ruler;
+    uint8_t *bin = batch->bin + channel * batch->variables;
     for (size_t a = begin; a < end; a++) {
-        bin[a] = (uint8_t)count_not_above(&ruler, group->y[a * group->stride + channel]);
+        bin[a] = (uint8_t)count_not_above(&ruler, batch->y[a * batch->stride + channel]);
         is_used[bin[a]] = 1;
     }
 }
 
 /* Most values are not above the first node. Those bins are used anyway (find_subset). */
-static void load_nodes(const struct group *group, size_t channel, size_t begin, size_t end,
+static void load_nodes(const struct batch *batch, size_t channel, size_t begin, size_t end,
                        uint8_t *is_used) {
-    const struct ruler ruler = group->ruler;
+    const struct ruler ruler = batch->ruler;
     const float first = ruler.levels[0];
-    uint8_t *bin = group->bin + channel * group->variables;
-    float *fraction = group->fraction + channel * group->variables;
+    uint8_t *bin = batch->bin + channel * batch->variables;
+    float *fraction = batch->fraction + channel * batch->variables;
     memset(bin + begin, 0, end - begin);
     memset(fraction + begin, 0, (end - begin) * sizeof *fraction);
     for (size_t a = begin; a < end; a++) {
-        const float value = group->y[a * group->stride + channel];
+        const float value = batch->y[a * batch->stride + channel];
         if (!(value > first))
             continue;
         bin[a] = find_node(&ruler, value, &fraction[a]);
@@ -127,21 +127,21 @@ static void load_nodes(const struct group *group, size_t channel, size_t begin, 
 /* Rows whose values are in the cache until the last channel. */
 #define LOADED_ROWS 256
 
-static void load_group(void *context, size_t begin, size_t end, size_t worker) {
-    const struct group *group = context;
+static void load_batch(void *context, size_t begin, size_t end, size_t worker) {
+    const struct batch *batch = context;
     for (size_t a = begin; a < end; a += LOADED_ROWS)
-        for (size_t c = 0; c < group->channels; c++)
-            (group->has_nodes ? load_nodes : load_thresholds)(
-                group, c, a, end - a < LOADED_ROWS ? end : a + LOADED_ROWS,
-                group->used[worker].is[c]);
+        for (size_t c = 0; c < batch->channels; c++)
+            (batch->has_nodes ? load_nodes : load_thresholds)(
+                batch, c, a, end - a < LOADED_ROWS ? end : a + LOADED_ROWS,
+                batch->used[worker].is[c]);
 }
 
-static void store_group(void *context, size_t begin, size_t end, size_t worker) {
+static void store_batch(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct group *group = context;
+    const struct batch *batch = context;
     for (size_t a = begin; a < end; a++)
-        for (size_t c = 0; c < group->channels; c++)
-            group->out[a * group->stride + c] = group->value[c * group->variables + a];
+        for (size_t c = 0; c < batch->channels; c++)
+            batch->out[a * batch->stride + c] = batch->value[c * batch->variables + a];
 }
 
 /* The bins that a channel uses. The others are zero at every variable, so without them the result
@@ -154,14 +154,14 @@ struct subset {
     uint8_t *of;                   /* per variable: a bin, to be replaced by its number */
 };
 
-static void find_subset(const struct group *group, size_t threads, size_t channel, size_t bins,
+static void find_subset(const struct batch *batch, size_t threads, size_t channel, size_t bins,
                         struct subset *subset) {
     subset->count = 0;
-    subset->of = group->bin + channel * group->variables;
+    subset->of = batch->bin + channel * batch->variables;
     for (size_t h = 0; h < bins; h++) {
         uint8_t is_used = h < 2; /* an operator takes at least two */
         for (size_t t = 0; t < threads; t++)
-            is_used |= group->used[t].is[channel][h];
+            is_used |= batch->used[t].is[channel][h];
         subset->number[h] = (uint8_t)subset->count;
         subset->bin[subset->count] = (uint8_t)h;
         subset->count += is_used;
@@ -245,17 +245,17 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     const size_t n = op->variables;
     const size_t table_floats = levels->count * dcrf_bin_row(levels->count);
     size_t floats;
-    if (!dcrf_multiply(n, GROUP + 1, &floats) || floats > SIZE_MAX - 2 * table_floats)
+    if (!dcrf_multiply(n, BATCH + 1, &floats) || floats > SIZE_MAX - 2 * table_floats)
         return dcrf_fail_memory(error, "the ordered filter");
     float *memory =
         dcrf_workspace_slot(workspace, &channels_slot, floats + 2 * table_floats, sizeof *memory);
     const size_t threads = dcrf_workspace_threads(workspace);
-    uint8_t *bins = dcrf_workspace_slot(workspace, &bins_slot, n, GROUP);
+    uint8_t *bins = dcrf_workspace_slot(workspace, &bins_slot, n, BATCH);
     struct used *used = dcrf_workspace_slot(workspace, &used_slot, threads, sizeof *used);
     if (!memory || !bins || !used)
         return dcrf_fail_memory(error, "the ordered filter");
     const size_t marks = levels->table ? levels->count : levels->count - 1;
-    struct group group = {.ruler = make_ruler(levels->levels, marks),
+    struct batch batch = {.ruler = make_ruler(levels->levels, marks),
                           .has_nodes = levels->table != NULL,
                           .stride = stride,
                           .variables = n,
@@ -267,15 +267,15 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;
     float *reduced = memory + floats + table_floats;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    for (size_t first = 0; first < channels; first += group.channels) {
-        group.channels = channels - first < GROUP ? channels - first : GROUP;
-        group.y = y + first;
-        group.out = out + first;
+    for (size_t first = 0; first < channels; first += batch.channels) {
+        batch.channels = channels - first < BATCH ? channels - first : BATCH;
+        batch.y = y + first;
+        batch.out = out + first;
         memset(used, 0, threads * sizeof *used);
-        dcrf_parallel_rows(pool, n, load_group, &group);
-        for (size_t c = 0; c < group.channels; c++) {
+        dcrf_parallel_rows(pool, n, load_batch, &batch);
+        for (size_t c = 0; c < batch.channels; c++) {
             struct subset subset;
-            find_subset(&group, threads, c, levels->count, &subset);
+            find_subset(&batch, threads, c, levels->count, &subset);
             const bool has_all = subset.count == levels->count;
             if (!has_all)
                 dcrf_parallel_rows(pool, n, renumber, &subset);
@@ -284,14 +284,14 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
                 .table = has_all || !table ? table
                                            : reduce_table(table, levels->count, &subset, reduced),
                 .bin = bins + c * n,
-                .fraction = group.fraction + c * n,
-                .out = group.value + c * n,
+                .fraction = batch.fraction + c * n,
+                .out = batch.value + c * n,
                 .is_sign = is_sign,
                 .is_next = first + c > 0};
             if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
                 return status;
         }
-        dcrf_parallel_rows(pool, n, store_group, &group);
+        dcrf_parallel_rows(pool, n, store_batch, &batch);
     }
     return DCRF_OK;
 }

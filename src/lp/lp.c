@@ -11,8 +11,8 @@
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/energy.h"
 #include "energy/labelling.h"
-#include "energy/sums.h"
 #include "lp/potential_flow.h"
 
 #include <math.h>

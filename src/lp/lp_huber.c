@@ -208,7 +208,7 @@ static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
     if (has_average)
         take_mixture(lp, &huber->average, done.weights[DCRF_BACKEND_TO_AVERAGE],
                      done.bounds[DCRF_BACKEND_TO_AVERAGE]);
-    dcrf_lp_inner_judge(&huber->inner, how.inner_steps, bins, done.decrease);
+    dcrf_lp_inner_adapt(&huber->inner, how.inner_steps, bins, done.decrease);
     huber->objective = done.objective + lp->space.constant;
     huber->momentum = dcrf_next_momentum(done.uphill > 0 ? 1 : huber->momentum);
     return DCRF_OK;

@@ -53,7 +53,7 @@ size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, const struct dcrf_lp_pr
     return inner->count > TRIAL ? inner->count : TRIAL;
 }
 
-void dcrf_lp_inner_judge(struct dcrf_lp_inner *inner, size_t count, size_t bins,
+void dcrf_lp_inner_adapt(struct dcrf_lp_inner *inner, size_t count, size_t bins,
                          const double *decrease) {
     if (count == 0)
         return;

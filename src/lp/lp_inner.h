@@ -27,9 +27,9 @@ struct dcrf_lp_inner dcrf_lp_inner_begin(bool is_lifted);
 /* The number of inner steps of the next step. */
 size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, const struct dcrf_lp_progress *now);
 
-/* Judge the inner steps by how far the majorant had fallen before and after the last but one.
- * `bins` is the number of bins of the step's ordered filter. */
-void dcrf_lp_inner_judge(struct dcrf_lp_inner *inner, size_t count, size_t bins,
+/* Adapt the number of inner steps to how far the majorant had fallen before and after the last but
+ * one. `bins` is the number of bins of the step's ordered filter. */
+void dcrf_lp_inner_adapt(struct dcrf_lp_inner *inner, size_t count, size_t bins,
                          const double *decrease);
 
 #endif

@@ -20,7 +20,7 @@
 #include <math.h>
 
 #define MOST_ITERATIONS 100
-#define LOOK_EVERY 4
+#define ITERATIONS_PER_CHECK 4
 /* Good enough: relative to the energy. */
 #define WANTED 2e-6
 /* The equations are solved when the squared preconditioned residual has fallen by this factor. The
@@ -181,9 +181,9 @@ static dcrf_status solve(struct flow *flow, double constant_energy, bool *is_who
                          dcrf_error *error) {
     double first, residual, estimate;
     dcrf_status status = flow->methods->iterate(flow->gradients, 0, NULL, &first, &estimate, error);
-    for (int k = 0; k < MOST_ITERATIONS && status == DCRF_OK; k += LOOK_EVERY) {
-        status = flow->methods->iterate(flow->gradients, LOOK_EVERY, flow->interrupt, &residual,
-                                        &estimate, error);
+    for (int k = 0; k < MOST_ITERATIONS && status == DCRF_OK; k += ITERATIONS_PER_CHECK) {
+        status = flow->methods->iterate(flow->gradients, ITERATIONS_PER_CHECK, flow->interrupt,
+                                        &residual, &estimate, error);
         if (dcrf_is_interrupted(flow->interrupt))
             return status;
         if (is_done(constant_energy - estimate, constant_energy, residual, first))

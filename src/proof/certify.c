@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/owned.h"
 #include "core/timer.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 #include "proof/knowledge.h"
 #include "solver/solver.h"
 

@@ -15,7 +15,7 @@
  * the energy never rises. */
 #include "backend/make.h"
 #include "core/error.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 #include "round/polisher.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/timer.h"
+#include "energy/energy.h"
 #include "energy/energy_double.h"
-#include "energy/sums.h"
 #include "solver/refine.h"
 
 #include <math.h>

@@ -12,8 +12,8 @@
 #include "core/owned.h"
 #include "core/timer.h"
 #include "core/workspace.h"
+#include "energy/energy.h"
 #include "energy/labelling.h"
-#include "energy/sums.h"
 #include "model/cuts.h"
 #include "model/model.h"
 

@@ -40,17 +40,17 @@ static size_t fours_width(uint64_t number) {
 static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count, size_t width,
                           bool is_back) {
     const size_t piece = dsp->ring_piece, first = piece ? width / piece * piece : width;
-    const size_t rest = width - first, tails = count * first;
+    const size_t rest = width - first, last_pieces = count * first;
     float *divided = malloc((count * width + 1) * sizeof *divided);
     for (size_t v = 0; v < count; v++)
         for (size_t i = 0; i < width; i++) {
             const size_t whole = v * width + i;
-            const size_t place = i < first ? v * first + i : tails + v * rest + i - first;
+            const size_t place = i < first ? v * first + i : last_pieces + v * rest + i - first;
             divided[is_back ? whole : place] = rows[is_back ? place : whole];
         }
     memcpy(rows, divided, count * width * sizeof *rows);
     free(divided);
-    return tails;
+    return last_pieces;
 }
 
 /* Splats if `splats`, otherwise slices; with or without a ring. */
@@ -105,7 +105,7 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
         : splats ? dsp->splat_runs
                  : dsp->slice_runs;
     if (in_ring)
-        runs.tails = divide_rows(dsp, runs.vertices, vertices, width, false);
+        runs.last_pieces = divide_rows(dsp, runs.vertices, vertices, width, false);
     const double start_s = dcrf_time_s();
     for (size_t i = 0; i < repeats; i++) { /* in two parts */
         work(&runs, 0, count / 3);
@@ -177,7 +177,7 @@ static struct dsp_result run_blurs(const struct dcrf_dsp *dsp, uint64_t number, 
                           .centre = 0.9f,
                           .side = 0.3f};
     if (in_ring) {
-        b.tails = divide_rows(dsp, in[0], rows + 1, width, false);
+        b.last_pieces = divide_rows(dsp, in[0], rows + 1, width, false);
         divide_rows(dsp, r.value, rows + 1, width, false);
     }
     const double start_s = dcrf_time_s();

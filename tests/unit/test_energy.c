@@ -1,8 +1,8 @@
 /* Energies against double loops over dense matrices, and what is refused. */
 #include "scene.h"
 
+#include "energy/energy.h"
 #include "energy/energy_double.h"
-#include "energy/sums.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>

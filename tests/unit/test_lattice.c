@@ -355,14 +355,14 @@ static void distant_points_give_the_identity(void **state) {
 }
 
 /* Segments cover all layers in order, and there are several. */
-static void check_segments(const struct dcrf_lattice *lattice, size_t threads) {
-    struct dcrf_lattice_segments segments;
-    dcrf_lattice_divide(lattice, threads, &segments);
-    assert_true(segments.count >= 2 && segments.count <= threads);
-    assert_int_equal(segments.first[0], 0);
-    for (size_t i = 0; i < segments.count; i++)
-        assert_true(segments.first[i] < segments.first[i + 1]);
-    assert_int_equal(segments.first[segments.count], lattice->layers.count);
+static void check_sections(const struct dcrf_lattice *lattice, size_t threads) {
+    struct dcrf_lattice_sections sections;
+    dcrf_lattice_divide(lattice, threads, &sections);
+    assert_true(sections.count >= 2 && sections.count <= threads);
+    assert_int_equal(sections.first[0], 0);
+    for (size_t i = 0; i < sections.count; i++)
+        assert_true(sections.first[i] < sections.first[i + 1]);
+    assert_int_equal(sections.first[sections.count], lattice->layers.count);
 }
 
 /* A large lattice, filtered in one sweep through a ring of rows, against the same lattice in parts:
@@ -404,7 +404,7 @@ static void ring_is_lattice(void **state) {
                     .factor = -0.7f,
                     .accumulate = turn < 3};
                 if (turn == 2)
-                    check_segments(lattice, 3);
+                    check_sections(lattice, 3);
                 filter.scratch =
                     malloc(dcrf_lattice_filter_floats(lattice, width, turn % 2 ? 1 : 3) *
                            sizeof *filter.scratch);
@@ -441,9 +441,9 @@ static void ring_is_lattice(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* The segments are the same whether the plan was made for so many threads or for one. Beyond ten,
- * one more segment hardly makes the largest smaller, but several do. */
-static void segments_are_as_many_as_pay(void **state) {
+/* The sections are the same whether the plan was made for so many threads or for one. Beyond ten,
+ * one more section hardly makes the largest smaller, but several do. */
+static void sections_are_as_many_as_pay(void **state) {
     (void)state;
     const size_t n = 12000, threads[2] = {1, 16};
     const struct dcrf_lattice_options options = {.runs = &dcrf_lattice_by_runs,
@@ -462,11 +462,11 @@ static void segments_are_as_many_as_pay(void **state) {
                          DCRF_OK);
     }
     for (size_t t = 1; t <= threads[1]; t++) {
-        struct dcrf_lattice_segments segments[2];
+        struct dcrf_lattice_sections sections[2];
         for (size_t i = 0; i < 2; i++)
-            dcrf_lattice_divide((const struct dcrf_lattice *)op[i], t, &segments[i]);
-        assert_memory_equal(&segments[0], &segments[1], sizeof segments[0]);
-        assert_true(segments[0].count <= t && segments[0].count >= (t < 16 ? t - t / 4 : 12));
+            dcrf_lattice_divide((const struct dcrf_lattice *)op[i], t, &sections[i]);
+        assert_memory_equal(&sections[0], &sections[1], sizeof sections[0]);
+        assert_true(sections[0].count <= t && sections[0].count >= (t < 16 ? t - t / 4 : 12));
     }
     for (size_t i = 0; i < 2; i++) {
         dcrf_operator_free(&op[i]);
@@ -586,7 +586,7 @@ int main(void) {
         cmocka_unit_test(all_threads_give_the_same_bytes),
         cmocka_unit_test(channels_do_not_meet),
         cmocka_unit_test(ring_is_lattice),
-        cmocka_unit_test(segments_are_as_many_as_pay),
+        cmocka_unit_test(sections_are_as_many_as_pay),
         cmocka_unit_test(matrices_are_symmetric_with_their_diagonal),
         cmocka_unit_test(one_direction_is_not_symmetric),
         cmocka_unit_test(apply_is_linear_and_nonnegative),

@@ -16,7 +16,7 @@ static const double paying[] = {1, 2}, useless[] = {2, 2};
 
 static size_t next(struct dcrf_lp_inner *inner, const double *decrease) {
     const size_t count = dcrf_lp_inner_choose(inner, &wide);
-    dcrf_lp_inner_judge(inner, count, BINS, decrease);
+    dcrf_lp_inner_adapt(inner, count, BINS, decrease);
     return count;
 }
 
@@ -33,7 +33,7 @@ static void but_a_lifted_run_begins_with_some(void **state) {
     (void)state;
     struct dcrf_lp_inner inner = dcrf_lp_inner_begin(true);
     assert_int_equal(dcrf_lp_inner_choose(&inner, &near), 24);
-    dcrf_lp_inner_judge(&inner, 24, BINS, paying);
+    dcrf_lp_inner_adapt(&inner, 24, BINS, paying);
     assert_int_equal(next(&inner, useless), 48);
     inner = dcrf_lp_inner_begin(false);
     assert_int_equal(next(&inner, paying), 0);

@@ -93,32 +93,33 @@ static void vertex_min(const struct clique *p) {
 /* ---- the spread form ------------------------------------------------------------------------ */
 
 /* Mass and number of the entries of one label above centre + tau and below centre - tau. */
-struct tails {
+struct excesses {
     double above, below;
     size_t above_count, below_count;
 };
 
-static struct tails measure_tails(const struct clique *p, size_t label, double centre, double tau) {
-    struct tails tails = {0};
+static struct excesses measure_excesses(const struct clique *p, size_t label, double centre,
+                                        double tau) {
+    struct excesses excesses = {0};
     for (size_t k = 0; k < p->size; k++) {
         const double value = target(p, k, label) - centre;
         if (value > tau) {
-            tails.above += value - tau;
-            tails.above_count++;
+            excesses.above += value - tau;
+            excesses.above_count++;
         } else if (value < -tau) {
-            tails.below += -value - tau;
-            tails.below_count++;
+            excesses.below += -value - tau;
+            excesses.below_count++;
         }
     }
-    return tails;
+    return excesses;
 }
 
 /* The most sweeps. Newton's method needs a handful; a step outside the bracket is replaced by
  * bisection. */
 #define SWEEPS 60
 
-/* Find the centre with equal tails, starting at *centre; returns its tails. */
-static struct tails balance(const struct clique *p, size_t label, double tau, double *centre) {
+/* Find the centre with equal excesses, starting at *centre; returns its excesses. */
+static struct excesses balance(const struct clique *p, size_t label, double tau, double *centre) {
     double low = INFINITY, high = -INFINITY;
     for (size_t k = 0; k < p->size; k++) {
         low = fmin(low, target(p, k, label));
@@ -126,21 +127,21 @@ static struct tails balance(const struct clique *p, size_t label, double tau, do
     }
     if (high - low <= 2 * tau) {
         *centre = (low + high) / 2;
-        return (struct tails){0};
+        return (struct excesses){0};
     }
     const double tolerance = 1e-13 * (high - low);
-    struct tails tails;
+    struct excesses excesses;
     double at = *centre > low && *centre < high ? *centre : (low + high) / 2;
     for (int sweep = 0;; sweep++) {
-        tails = measure_tails(p, label, at, tau);
-        const double excess = tails.above - tails.below;
+        excesses = measure_excesses(p, label, at, tau);
+        const double excess = excesses.above - excesses.below;
         if (excess > 0)
             low = at;
         else
             high = at;
         if (excess == 0 || high - low <= tolerance || sweep == SWEEPS)
             break;
-        const double count = (double)(tails.above_count + tails.below_count);
+        const double count = (double)(excesses.above_count + excesses.below_count);
         const double next = count > 0 ? at + excess / count : (low + high) / 2;
         /* A full Newton step that changes nothing is the root. */
         if (next == at)
@@ -148,18 +149,18 @@ static struct tails balance(const struct clique *p, size_t label, double tau, do
         at = next > low && next < high ? next : (low + high) / 2;
     }
     *centre = at;
-    return tails;
+    return excesses;
 }
 
 /* sum_i t_i(tau), and its derivative: t falls by 1 / (1 / above_count + 1 / below_count) for each
- * unit by which the gap 2 tau between the tails grows. */
+ * unit by which the gap 2 tau between the excesses grows. */
 static double measure_all(const struct clique *p, double tau, double *centres, double *slope) {
     double total = 0;
     *slope = 0;
     for (size_t i = 0; i < p->labels; i++) {
-        const struct tails tails = balance(p, i, tau, &centres[i]);
-        const double above = (double)tails.above_count, below = (double)tails.below_count;
-        total += (tails.above + tails.below) / 2;
+        const struct excesses excesses = balance(p, i, tau, &centres[i]);
+        const double above = (double)excesses.above_count, below = (double)excesses.below_count;
+        total += (excesses.above + excesses.below) / 2;
         if (above > 0 && below > 0)
             *slope -= 2 / (1 / above + 1 / below);
     }
@@ -203,18 +204,18 @@ static void project_spread(const struct clique *p, double *centres) {
     const double tau = find_tau(p, centres);
     double size = 0;
     for (size_t i = 0; i < p->labels; i++) {
-        /* Scale both tails to their mean, so that the sum is zero. */
-        const struct tails tails = measure_tails(p, i, centres[i], tau);
+        /* Scale both excesses to their mean, so that the sum is zero. */
+        const struct excesses excesses = measure_excesses(p, i, centres[i], tau);
         const double mass =
-            tails.above > 0 && tails.below > 0 ? (tails.above + tails.below) / 2 : 0;
+            excesses.above > 0 && excesses.below > 0 ? (excesses.above + excesses.below) / 2 : 0;
         size += mass;
         for (size_t k = 0; k < p->size; k++) {
             const double value = target(p, k, i) - centres[i];
             double shrunk = 0;
             if (value > tau && mass > 0)
-                shrunk = (value - tau) * (mass / tails.above);
+                shrunk = (value - tau) * (mass / excesses.above);
             else if (value < -tau && mass > 0)
-                shrunk = (value + tau) * (mass / tails.below);
+                shrunk = (value + tau) * (mass / excesses.below);
             p->out[p->members[k] * p->stride + i] = shrunk;
         }
     }

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 #include "energy/update.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "backend/cpu/moves.h"
 
 #include "core/error.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * if all kernels are Potts. */
 #include "backend/cpu/moves.h"
 #include "core/error.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
-#include "energy/sums.h"
+#include "energy/energy.h"
 
 #include <math.h>
 #include <string.h>

@@ -231,7 +231,7 @@ struct download {
 dcrf_status device_download_each(dcrf_backend_device *device, const struct download *arrays,
                                  size_t count, dcrf_error *error);
 
-struct ordered_group; /* ordered.cuh */
+struct ordered_batch; /* ordered.cuh */
 
 /* An operator on the device. `apply_on_device` works on device arrays and only enqueues work; the
  * methods of dcrf_operator wrap it with copies from and to host arrays. */
@@ -242,7 +242,7 @@ struct device_operator {
                                    const struct dcrf_application *application, dcrf_error *error);
     /* Likewise for the ordered filter of some channels; NULL: this kind has the clipped line
      * instead. */
-    dcrf_status (*ordered_on_device)(struct device_operator *op, const struct ordered_group *group,
+    dcrf_status (*ordered_on_device)(struct device_operator *op, const struct ordered_batch *batch,
                                      dcrf_error *error);
     /* Likewise for the clipped line, in float and in double (rows of `channels`); NULL: this kind
      * has only the ordered filter. */

@@ -185,7 +185,7 @@ static dcrf_status grid_apply(struct device_operator *op,
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
 /* The result for a variable: sum_k F(own value, k) of the convolved histogram. */
-static __global__ void read_histograms(const float *seen, struct ordered_group o) {
+static __global__ void read_histograms(const float *seen, struct ordered_batch o) {
     const size_t i = this_thread();
     if (i >= o.variables * o.channels)
         return;
@@ -201,7 +201,7 @@ static __global__ void read_histograms(const float *seen, struct ordered_group o
     o.out[i / o.channels * o.out_stride + i % o.channels] = (float)sum;
 }
 
-static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_group *o,
+static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_batch *o,
                                   dcrf_error *error) {
     struct device_grid *grid = reinterpret_cast<struct device_grid *>(op);
     const size_t row = o->channels * o->row;

@@ -77,7 +77,7 @@ dcrf_status lattice_apply_double(struct device_operator *op, const double *in, d
 extern const struct dcrf_operator_methods device_lattice_methods;
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
                           dcrf_error *error);
-dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_group *group,
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_batch *batch,
                             dcrf_error *error);
 
 #endif

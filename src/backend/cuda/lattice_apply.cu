@@ -352,7 +352,7 @@ static __global__ void weigh_by_sign(const float *histograms, size_t count, uint
 
 static __global__ void slice_seen(const float *seen, const uint32_t *corner_vertex,
                                   const float *corner_weight, uint32_t corners,
-                                  struct ordered_group o) {
+                                  struct ordered_batch o) {
     const size_t i = this_thread();
     if (i >= o.variables * o.channels)
         return;
@@ -371,7 +371,7 @@ static __global__ void slice_seen(const float *seen, const uint32_t *corner_vert
 
 /* Histograms that fit in one pass stay in the blur's buffer; otherwise they are assembled from
  * blocks of bins. */
-static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_group *o,
+static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_batch *o,
                                    float *together, float **histograms, dcrf_error *error) {
     const size_t row = o->channels * o->row;
     for (size_t first = 0; first < row; first += MOST_WIDTH) {
@@ -390,7 +390,7 @@ static dcrf_status blur_histograms(struct device_lattice *lattice, const struct 
     return DCRF_OK;
 }
 
-dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_group *o,
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_batch *o,
                             dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
     const size_t row = o->channels * o->row, floats = lattice->vertices * row;

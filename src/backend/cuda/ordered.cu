@@ -79,7 +79,7 @@ static __global__ void make_histograms(const uint8_t *bin, const float *fraction
 
 /* ---- groups of channels --------------------------------------------------------------------- */
 
-/* The memory for filtering a group: one allocation, divided up. */
+/* The memory for filtering a batch: one allocation, divided up. */
 struct pieces {
     scratch<float> memory; /* histograms, first because they are read as float4 */
     float *fraction, *out;
@@ -108,17 +108,17 @@ static dcrf_status pieces_take(struct pieces *p, const struct device_operator *o
     return DCRF_OK;
 }
 
-static dcrf_status filter_group(const struct pieces *p, struct device_operator *op,
+static dcrf_status filter_batch(const struct pieces *p, struct device_operator *op,
                                 const struct ordered_levels *levels, size_t channels, float *out,
                                 size_t out_stride, dcrf_error *error) {
     const float *fraction = levels->table ? p->fraction : nullptr;
     const size_t n = op->base.variables;
     make_histograms<<<blocks_for(n * channels * levels->row), THREADS, 0, op->device->stream>>>(
         p->bin, fraction, n * channels, (uint32_t)levels->row, p->memory);
-    const struct ordered_group group = {n,         channels, levels->bins,  levels->row,
+    const struct ordered_batch batch = {n,         channels, levels->bins,  levels->row,
                                         p->bin,    fraction, levels->table, levels->is_sign,
                                         p->memory, out,      out_stride};
-    TRY(op->ordered_on_device(op, &group, error));
+    TRY(op->ordered_on_device(op, &batch, error));
     return check(cudaGetLastError(), WHAT, error);
 }
 
@@ -134,7 +134,7 @@ dcrf_status ordered_filter(struct device_operator *op, const struct ordered_leve
         find_bins<<<blocks_for(n * count), THREADS, 0, op->device->stream>>>(
             y + first, stride, n, (uint32_t)count, levels->levels, (uint32_t)levels->bins,
             levels->table != nullptr, p.bin, p.fraction);
-        TRY(filter_group(&p, op, levels, count, out + first, stride, error));
+        TRY(filter_batch(&p, op, levels, count, out + first, stride, error));
     }
     return DCRF_OK;
 }
@@ -161,7 +161,7 @@ dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspac
     }
     const struct ordered_levels levels = {channel->bins, row, nullptr, table,
                                           channel->is_sign || !channel->table};
-    TRY(filter_group(&p, op, &levels, 1, p.out, 1, error));
+    TRY(filter_batch(&p, op, &levels, 1, p.out, 1, error));
     return device_download(device, channel->out, p.out, n * sizeof(float), error);
 }
 

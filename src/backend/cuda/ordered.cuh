@@ -22,7 +22,7 @@ dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_devi
 void ordered_levels_release(struct ordered_levels *levels, dcrf_backend_device *device);
 
 /* Some channels on the device, from bins to results. */
-struct ordered_group {
+struct ordered_batch {
     size_t variables, channels, bins, row;
     const uint8_t *bin;            /* variables x channels */
     const float *fraction, *table; /* NULL: thresholds */

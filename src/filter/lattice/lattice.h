@@ -85,8 +85,8 @@ struct dcrf_lattice_runs {
     struct dcrf_lattice_sectors sectors; /* none in a ring */
 };
 
-/* The most segments of a ring. */
-#define DCRF_MOST_SEGMENTS 64
+/* The most sections of a ring. */
+#define DCRF_MOST_SECTIONS 64
 
 /* A ring buffer of rows for the vertices (see lattice_ring.c). With a ring, the vertices of runs
  * and the neighbours are stored as rows of it; a missing neighbour is `rows`. */
@@ -94,10 +94,10 @@ struct dcrf_lattice_ring {
     size_t rows;   /* 0: no ring */
     size_t span;   /* layers from the lowest vertex of a run to its highest */
     uint32_t *run; /* layers + 1: the first run of each */
-    /* The work of the largest segment, by their number, as far as it is known (see
+    /* The work of the largest section, by their number, as far as it is known (see
      * dcrf_lattice_divide). */
     size_t divisions;
-    size_t work[DCRF_MOST_SEGMENTS + 1];
+    size_t work[DCRF_MOST_SECTIONS + 1];
 };
 
 /* Up to so many bytes of vertex rows are passed over once before a thread would be awake. */
@@ -458,22 +458,22 @@ float *dcrf_lattice_take(const struct dcrf_lattice *lattice, size_t sector, size
  * band. */
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
-/* The segments of a lattice that threads sweep through: a single one without a ring. */
-struct dcrf_lattice_segments {
+/* The sections of a lattice that threads sweep through: a single one without a ring. */
+struct dcrf_lattice_sections {
     size_t count;
-    size_t first[DCRF_MOST_SEGMENTS + 1]; /* layers */
+    size_t first[DCRF_MOST_SECTIONS + 1]; /* layers */
     size_t work;                          /* of the largest, in units of one row in one pass of the
                                            * blur */
 };
 void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
-                         struct dcrf_lattice_segments *segments);
+                         struct dcrf_lattice_sections *sections);
 
-/* The filter of lattice_oneway.c for a lattice with a ring; or for one segment, with scratch memory
+/* The filter of lattice_oneway.c for a lattice with a ring; or for one section, with scratch memory
  * for one thread. Segments can be filtered concurrently. */
 struct dcrf_lattice_filter;
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter);
-void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
-                                 const struct dcrf_lattice_segments *segments, size_t segment);
+void dcrf_lattice_filter_section(const struct dcrf_lattice_filter *filter,
+                                 const struct dcrf_lattice_sections *sections, size_t section);
 
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
 

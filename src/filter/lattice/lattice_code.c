@@ -194,9 +194,9 @@ bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_b
         dcrf_parallel_for(pool, s.chunks, 1, count_digits, &s);
         for (size_t digit = 0; digit <= s.mask; digit++)
             for (size_t chunk = 0; chunk < s.chunks; chunk++) {
-                const uint32_t here = s.counts[chunk][digit];
+                const uint32_t found = s.counts[chunk][digit];
                 s.counts[chunk][digit] = sum;
-                sum += here;
+                sum += found;
             }
         dcrf_parallel_for(pool, s.chunks, 1, place_digits, &s);
         uint64_t *sorted = s.spare;
@@ -404,12 +404,12 @@ static size_t find_code(const uint64_t *code, size_t count, uint64_t wanted) {
 static inline __attribute__((always_inline)) void walk_on(const uint64_t *code, uint64_t step,
                                                           uint32_t none, struct walk *walk,
                                                           uint32_t *neighbours) {
-    const uint64_t wanted = code[walk->v] + step, here = code[walk->ahead];
-    const bool is_there = here == wanted;
-    neighbours[2 * walk->v + 1] = is_there ? (uint32_t)walk->ahead : none;
-    neighbours[2 * walk->ahead] = is_there ? (uint32_t)walk->v : none;
-    walk->v += here >= wanted;
-    walk->ahead += here <= wanted;
+    const uint64_t wanted = code[walk->v] + step, ahead = code[walk->ahead];
+    const bool are_neighbours = ahead == wanted;
+    neighbours[2 * walk->v + 1] = are_neighbours ? (uint32_t)walk->ahead : none;
+    neighbours[2 * walk->ahead] = are_neighbours ? (uint32_t)walk->v : none;
+    walk->v += ahead >= wanted;
+    walk->ahead += ahead <= wanted;
 }
 
 /* Each step of a walk depends on the previous one; interleaving several walks hides the latency. */

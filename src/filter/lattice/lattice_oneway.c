@@ -15,10 +15,10 @@ static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
 
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,
                                   size_t threads) {
-    struct dcrf_lattice_segments segments = {.count = 1};
+    struct dcrf_lattice_sections sections = {.count = 1};
     if (threads > 1)
-        dcrf_lattice_divide(lattice, threads, &segments);
-    return segments.count * 2 * buffer_floats(lattice, width) +
+        dcrf_lattice_divide(lattice, threads, &sections);
+    return sections.count * 2 * buffer_floats(lattice, width) +
            dcrf_lattice_copies(lattice) * width;
 }
 

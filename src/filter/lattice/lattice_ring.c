@@ -8,10 +8,10 @@
  * at a time, whose rows are still in the L2 cache when the next stage needs them.
  *
  * Runs are splat and sliced with the layer of their lowest vertex. The layers are divided into
- * segments, at most one per thread, each with its own ring; the earlier stages of a segment extend
+ * sections, at most one per thread, each with its own ring; the earlier stages of a section extend
  * beyond it by all layers that its slices depend on. So layers near a border are computed twice,
  * but no thread waits, and every value is the same sum in the same order for any number of
- * segments. */
+ * sections. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -26,8 +26,8 @@
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
 /* Layers that a stage processes at a time. */
 #define BATCH 4
-/* More segments must reduce the work of the largest one to at most this fraction. */
-#define SEGMENT_GAIN 0.9
+/* More sections must reduce the work of the largest one to at most this fraction. */
+#define SECTION_GAIN 0.9
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
@@ -141,9 +141,9 @@ static void turn_runs(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* ---- segments ------------------------------------------------------------------------------- */
+/* ---- sections ------------------------------------------------------------------------------- */
 
-/* The layers that a stage of a segment processes; for the splat, layers of runs. */
+/* The layers that a stage of a section processes; for the splat, layers of runs. */
 struct range {
     size_t begin, end;
 };
@@ -191,8 +191,8 @@ static size_t work_on(const struct dcrf_lattice *lattice, struct range sliced) {
     return work;
 }
 
-/* The longest segment that starts at layer `begin` and takes at most `most` work. */
-static struct range longest_segment(const struct dcrf_lattice *lattice, size_t begin, size_t most) {
+/* The longest section that starts at layer `begin` and takes at most `most` work. */
+static struct range longest_section(const struct dcrf_lattice *lattice, size_t begin, size_t most) {
     size_t end = begin, beyond = lattice->layers.count + 1;
     while (beyond - end > 1) {
         const size_t middle = end + (beyond - end) / 2;
@@ -204,23 +204,23 @@ static struct range longest_segment(const struct dcrf_lattice *lattice, size_t b
     return (struct range){begin, end};
 }
 
-/* The number of segments needed so that none takes more than `most` work, or some number above
- * `most_segments`. `first`: where they begin, or NULL. */
-static size_t divide(const struct dcrf_lattice *lattice, size_t most, size_t most_segments,
+/* The number of sections needed so that none takes more than `most` work, or some number above
+ * `most_sections`. `first`: where they begin, or NULL. */
+static size_t divide(const struct dcrf_lattice *lattice, size_t most, size_t most_sections,
                      size_t *first) {
     size_t count = 0;
-    for (size_t begin = 0; begin < lattice->layers.count && count <= most_segments; count++) {
-        const struct range segment = longest_segment(lattice, begin, most);
-        if (segment.end == begin)
-            return most_segments + 1;
-        if (first && count < most_segments)
+    for (size_t begin = 0; begin < lattice->layers.count && count <= most_sections; count++) {
+        const struct range section = longest_section(lattice, begin, most);
+        if (section.end == begin)
+            return most_sections + 1;
+        if (first && count < most_sections)
             first[count] = begin;
-        begin = segment.end;
+        begin = section.end;
     }
     return count;
 }
 
-/* The smallest possible work of the largest of `count` segments, to within 1/300. */
+/* The smallest possible work of the largest of `count` sections, to within 1/300. */
 static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     const size_t all = work_on(lattice, (struct range){0, lattice->layers.count});
     size_t few = all / count, enough = all;
@@ -234,8 +234,8 @@ static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     return enough;
 }
 
-static size_t most_segments(size_t threads) {
-    return threads < DCRF_MOST_SEGMENTS ? threads : DCRF_MOST_SEGMENTS;
+static size_t most_sections(size_t threads) {
+    return threads < DCRF_MOST_SECTIONS ? threads : DCRF_MOST_SECTIONS;
 }
 
 static void measure_divisions(void *context, size_t begin, size_t end, size_t worker) {
@@ -246,22 +246,22 @@ static void measure_divisions(void *context, size_t begin, size_t end, size_t wo
 }
 
 void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
-                         struct dcrf_lattice_segments *segments) {
+                         struct dcrf_lattice_sections *sections) {
     const struct dcrf_lattice_ring *ring = &lattice->ring;
-    *segments = (struct dcrf_lattice_segments){.count = 1};
+    *sections = (struct dcrf_lattice_sections){.count = 1};
     if (ring->rows == 0)
         return;
-    segments->work = ring->work[1];
-    for (size_t count = 2; count <= most_segments(threads); count++) {
+    sections->work = ring->work[1];
+    for (size_t count = 2; count <= most_sections(threads); count++) {
         const size_t work =
             count <= ring->divisions ? ring->work[count] : largest_work(lattice, count);
-        if ((double)work <= SEGMENT_GAIN * (double)segments->work) {
-            segments->work = work;
-            segments->count = count;
+        if ((double)work <= SECTION_GAIN * (double)sections->work) {
+            sections->work = work;
+            sections->count = count;
         }
     }
-    segments->count = divide(lattice, segments->work, segments->count, segments->first);
-    segments->first[segments->count] = lattice->layers.count;
+    sections->count = divide(lattice, sections->work, sections->count, sections->first);
+    sections->first[sections->count] = lattice->layers.count;
 }
 
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
@@ -285,7 +285,7 @@ dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
     ring->rows = rows;
     dcrf_parallel_for(pool, lattice->vertices, INDEX_GRAIN, turn_neighbours, lattice);
     dcrf_parallel_for(pool, layers, LAYER_GRAIN, turn_runs, lattice);
-    ring->divisions = most_segments(dcrf_pool_threads(pool));
+    ring->divisions = most_sections(dcrf_pool_threads(pool));
     dcrf_parallel_for(pool, ring->divisions + 1, 1, measure_divisions, lattice);
     return DCRF_OK;
 }
@@ -297,8 +297,8 @@ struct sweep {
     struct dcrf_runs splat, slice;
     float *ring[2];
     /* Rows are stored in two pieces: first those of the first `first` floats, then the rest (if
-     * any) from `tails` on. */
-    size_t first, tails;
+     * any) from `last_pieces` on. */
+    size_t first, last_pieces;
     struct range range[MOST_STAGES];
 };
 
@@ -306,7 +306,7 @@ struct sweep {
 static void clear_rows(const struct sweep *sweep, float *ring, size_t row, size_t count) {
     const size_t first = sweep->first, rest = sweep->splat.width - first;
     memset(ring + row * first, 0, count * first * sizeof *ring);
-    memset(ring + sweep->tails + row * rest, 0, count * rest * sizeof *ring);
+    memset(ring + sweep->last_pieces + row * rest, 0, count * rest * sizeof *ring);
 }
 
 /* Clear the rows of the layers first .. last - 1, in two pieces if the ring wraps around. */
@@ -344,7 +344,7 @@ static void blur_layer(const struct sweep *sweep, size_t axis, size_t layer) {
             .in = {sweep->ring[axis % 2], NULL},
             .out = sweep->ring[(axis + 1) % 2],
             .width = sweep->splat.width,
-            .tails = sweep->tails,
+            .last_pieces = sweep->last_pieces,
             .centre = DCRF_LATTICE_CENTRE,
             .side = DCRF_LATTICE_SIDE};
         dcrf_dsp()->blur_ring(&blur, row, row + count);
@@ -363,7 +363,7 @@ static void work_on_layer(const struct sweep *sweep, size_t stage, size_t layer)
                                lattice->ring.run[layer + 1]);
 }
 
-static void sweep_segment(const struct sweep *sweep) {
+static void sweep_section(const struct sweep *sweep) {
     const size_t last_stage = sweep->lattice->corners + 1;
     const struct range *range = sweep->range;
     size_t behind[MOST_STAGES];
@@ -375,8 +375,8 @@ static void sweep_segment(const struct sweep *sweep) {
                     work_on_layer(sweep, stage, k - behind[stage]);
 }
 
-void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
-                                 const struct dcrf_lattice_segments *segments, size_t segment) {
+void dcrf_lattice_filter_section(const struct dcrf_lattice_filter *filter,
+                                 const struct dcrf_lattice_sections *sections, size_t section) {
     const struct dcrf_lattice *lattice = filter->lattice;
     const size_t rows = lattice->ring.rows, width = filter->width, piece = dcrf_dsp()->ring_piece;
     float *scratch = filter->scratch;
@@ -385,7 +385,7 @@ void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
     sweep.splat = dcrf_lattice_runs_of(lattice, width);
     sweep.first = piece ? width / piece * piece : width;
     sweep.splat.is_single = lattice->runs.count == lattice->base.variables;
-    sweep.splat.tails = sweep.tails = (rows + 1) * sweep.first;
+    sweep.splat.last_pieces = sweep.last_pieces = (rows + 1) * sweep.first;
     for (size_t i = 0; i < 2; i++)
         clear_rows(&sweep, sweep.ring[i], rows, 1);
     sweep.splat.vertices = sweep.ring[0];
@@ -399,28 +399,28 @@ void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
     sweep.slice.stride = filter->out_stride;
     sweep.slice.factor = filter->factor;
     sweep.slice.accumulate = filter->accumulate;
-    find_ranges(lattice, (struct range){segments->first[segment], segments->first[segment + 1]},
+    find_ranges(lattice, (struct range){sections->first[section], sections->first[section + 1]},
                 sweep.range);
-    sweep_segment(&sweep);
+    sweep_section(&sweep);
 }
 
 struct filtering {
     const struct dcrf_lattice_filter *filter;
-    struct dcrf_lattice_segments segments;
+    struct dcrf_lattice_sections sections;
 };
 
-static void filter_segments(void *context, size_t first, size_t last, size_t worker) {
+static void filter_sections(void *context, size_t first, size_t last, size_t worker) {
     (void)worker;
     const struct filtering *filtering = context;
     for (size_t s = first; s < last; s++) {
         struct dcrf_lattice_filter own = *filtering->filter;
         own.scratch += s * dcrf_lattice_filter_floats(own.lattice, own.width, 1);
-        dcrf_lattice_filter_segment(&own, &filtering->segments, s);
+        dcrf_lattice_filter_section(&own, &filtering->sections, s);
     }
 }
 
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter) {
     struct filtering filtering = {.filter = filter};
-    dcrf_lattice_divide(filter->lattice, dcrf_pool_threads(filter->pool), &filtering.segments);
-    dcrf_parallel_for(filter->pool, filtering.segments.count, 1, filter_segments, &filtering);
+    dcrf_lattice_divide(filter->lattice, dcrf_pool_threads(filter->pool), &filtering.sections);
+    dcrf_parallel_for(filter->pool, filtering.sections.count, 1, filter_sections, &filtering);
 }

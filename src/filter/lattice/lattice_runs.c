@@ -18,7 +18,7 @@
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 /* How far back in the sorted list to look for an equal simplex of another chunk. */
-#define LOOK_BACK 32
+#define SEARCHED_BACK 32
 /* Prefetch distance in simplices. */
 #define SIMPLICES_AHEAD 16
 
@@ -183,7 +183,7 @@ struct piece {
 /* Move equal simplices together, among those with the same lowest vertex. */
 static void join_same(const struct builder *builder, uint64_t *sorted, size_t count) {
     for (size_t i = 2; i < count; i++) {
-        const size_t stop = i > LOOK_BACK ? i - LOOK_BACK : 0;
+        const size_t stop = i > SEARCHED_BACK ? i - SEARCHED_BACK : 0;
         size_t j = i;
         while (j > stop && !is_same(builder, (uint32_t)sorted[j - 1], (uint32_t)sorted[i]))
             j--;
@@ -261,11 +261,11 @@ static size_t order_all(struct builder *builder, dcrf_pool *pool) {
         return 0;
     dcrf_parallel_for(pool, count, SIMPLEX_GRAIN, measure_pieces, builder);
     for (struct piece *piece = builder->pieces; piece < builder->pieces + pieces; piece++) {
-        const struct piece here = *piece;
+        const struct piece measured = *piece;
         piece->run = sum.run;
         piece->place = sum.place;
-        sum.run += here.run;
-        sum.place += here.place;
+        sum.run += measured.run;
+        sum.place += measured.place;
     }
     return sum.run;
 }

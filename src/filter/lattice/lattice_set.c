@@ -67,21 +67,21 @@ DCRF_FOR_CONSTANTS size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
     const uint64_t held = code + 1;
     for (size_t i = home_of(code, shift);; i = (i + 1) & mask) {
-        uint64_t there = atomic_load_explicit(&slot[i], memory_order_relaxed);
+        uint64_t found = atomic_load_explicit(&slot[i], memory_order_relaxed);
         if (!is_shared) {
-            const bool is_new = there == 0;
-            if (!(is_new | (there == held)))
+            const bool is_new = found == 0;
+            if (!(is_new | (found == held)))
                 continue;
             atomic_store_explicit(&slot[i], held, memory_order_relaxed);
             *entered += is_new;
             return i;
         }
-        if (there == 0 && atomic_compare_exchange_strong_explicit(
-                              &slot[i], &there, held, memory_order_relaxed, memory_order_relaxed)) {
+        if (found == 0 && atomic_compare_exchange_strong_explicit(
+                              &slot[i], &found, held, memory_order_relaxed, memory_order_relaxed)) {
             ++*entered;
             return i;
         }
-        if (there == held)
+        if (found == held)
             return i;
     }
 }

@@ -299,9 +299,9 @@ static void enter_chunks(void *context, size_t begin, size_t end, size_t worker)
         const size_t count = count_of(build, c);
         size_t *entered = &build->chunks[c].entered;
         for (; *entered < count; *entered += count - *entered < BATCH ? count - *entered : BATCH) {
-            const size_t here = count - *entered < BATCH ? count - *entered : BATCH;
-            fill_corners(build, keys + *entered * build->words, here, codes);
-            if (!dcrf_code_set_enter(&build->set, codes, here * corners,
+            const size_t together = count - *entered < BATCH ? count - *entered : BATCH;
+            fill_corners(build, keys + *entered * build->words, together, codes);
+            if (!dcrf_code_set_enter(&build->set, codes, together * corners,
                                      corners_of(build, c) + *entered * corners))
                 break;
         }

@@ -1,6 +1,6 @@
 /* The energy of a labelling, of parts of it and of its cliques, and its scratch memory. */
-#ifndef DCRF_ENERGY_SUMS_H
-#define DCRF_ENERGY_SUMS_H
+#ifndef DCRF_ENERGY_ENERGY_H
+#define DCRF_ENERGY_ENERGY_H
 
 #include "filter/plan.h"
 
