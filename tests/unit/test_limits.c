@@ -280,8 +280,7 @@ static void long_loops_ask(void **state) {
     assert_int_equal(questions(&scene, try_identity, "hashing"),
                      rows * (1 + KERNELS) + probes * KERNELS);
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)lattice_of(&scene);
-    const size_t blurs = 2 * lattice->corners,
-                 chunk_rows = dcrf_even_grain(lattice->vertices, 512);
+    const size_t blurs = 2 * lattice->corners, chunk_rows = dcrf_even_grain(lattice->vertices, 512);
     assert_int_equal(questions(&scene, try_lattice_in_double, "filtering"),
                      2 * (lattice->runs.sectors.count - 1) +
                          blurs * ((lattice->vertices - 1) / chunk_rows));
