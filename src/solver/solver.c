@@ -5,7 +5,6 @@
 #include "core/rng.h"
 #include "core/timer.h"
 #include "energy/energy.h"
-#include "energy/energy_double.h"
 #include "solver/refine.h"
 
 #include <math.h>
@@ -63,13 +62,8 @@ dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
     return DCRF_OK;
 }
 
-/* An interrupted computation just has no result; whether to stop is decided elsewhere. */
-static dcrf_status unless_interrupted(dcrf_status status) {
-    return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
-}
-
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status) {
-    status = unless_interrupted(status);
+    status = dcrf_unless_interrupted(status);
     if (status != DCRF_ERROR_MEMORY)
         return status;
     solver->info.left_out = status;
@@ -137,15 +131,10 @@ static bool is_polishing_over(void *user) {
     return dcrf_stop_is_near(&solver->stop, solver->energy_s);
 }
 
-/* An energy that takes no longer than this is computed even after an interrupt: without it the
- * moves would be wasted. */
-#define SHORT_S 0.2
-
 static dcrf_status consider_polished(dcrf_solver *solver, const uint16_t *labels,
                                      dcrf_error *error) {
     dcrf_energy energy;
-    DCRF_WATCH(solver->problem.workspace,
-               solver->energy_s > SHORT_S ? &solver->stop.interrupt : NULL);
+    DCRF_WATCH(solver->problem.workspace, dcrf_solver_energy_interrupt(solver));
     return dcrf_solver_consider(solver, labels, &energy, error);
 }
 
@@ -153,7 +142,7 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
     const double began_s = dcrf_time_s();
     const struct dcrf_interrupt interrupt = {is_polishing_over, solver};
     solver->is_polishing = true;
-    dcrf_status status = unless_interrupted(
+    dcrf_status status = dcrf_unless_interrupted(
         dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds, &interrupt, error));
     if (status == DCRF_OK)
         status = consider_polished(solver, labels, error);
@@ -398,7 +387,7 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     take_bound(solver, report.lower_bound);
     info->rounded = DCRF_UNKNOWN_ENERGY;
     if ((is_due(solver) || report.labels) &&
-        (status = unless_interrupted(evaluate(solver, report.labels, error))) < 0)
+        (status = dcrf_unless_interrupted(evaluate(solver, report.labels, error))) < 0)
         return info->stop = status;
 
     if (solver->candidates.is_annealing_due && info->iterations >= MOVES_EVERY &&
@@ -449,73 +438,6 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     return polish_best(solver, error);
 }
 
-/* The status of an optional part: DCRF_OK if it failed for lack of time or memory. */
-static dcrf_status or_end(dcrf_solver *solver, dcrf_status status) {
-    return status < 0 && status != DCRF_ERROR_MEMORY && !dcrf_stop_is_due(&solver->stop) ? status
-                                                                                         : DCRF_OK;
-}
-
-/* If another labelling's energy in float is below the best in double, replace it by the latter. */
-static void not_below(const dcrf_energy *best, dcrf_energy *other) {
-    if (other->total < best->total)
-        *other = *best;
-}
-
-/* During the iterations, energies are computed in float, and by operators that may leave pairs out.
- * Use an upper bound on the best one instead, so that gaps are valid for the model and all methods
- * comparable. Without the time or memory for it, keep the energy in float; if there is a lower
- * bound, round it up by a bound on its error. */
-static dcrf_status measure(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_plan *plan = solver->problem.plan;
-    dcrf_energy energy;
-    if (!isfinite(solver->info.energy.total))
-        return DCRF_OK;
-    dcrf_status status = dcrf_stop_reason(&solver->stop);
-    if (status == DCRF_OK)
-        status = dcrf_energy_at_most(plan, solver->problem.workspace, solver->best, &energy, NULL,
-                                     0, error);
-    if (status != DCRF_OK) {
-        if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
-            !solver->method->lower_bound)
-            return status;
-        energy = solver->info.energy;
-        const double off =
-            dcrf_energy_error_of_floats(plan, solver->problem.workspace, solver->best, &energy,
-                                        solver->method->row_sums(solver->state));
-        if (!isfinite(off)) { /* exact operators, before the LP's start: no valid gap */
-            solver->info.lower_bound = (double)NAN;
-            return DCRF_OK;
-        }
-        dcrf_energy_round_up(&energy, off);
-    }
-    solver->info.energy = energy;
-    not_below(&energy, &solver->info.unpolished);
-    not_below(&energy, &solver->info.rounded);
-    return DCRF_OK;
-}
-
-/* A short computation is made even after an interrupt. */
-dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
-                                      dcrf_left_out *left_out, dcrf_error *error) {
-    *left_out = (dcrf_left_out){0};
-    if (!solver->method->lower_bound)
-        return DCRF_OK;
-    const struct dcrf_columns *columns = solver->method->columns(solver->state);
-    double part;
-    *left_out = columns->left_out;
-    if (!(left_out->fraction > 0))
-        return DCRF_OK;
-    DCRF_WATCH(solver->problem.workspace,
-               solver->energy_s > SHORT_S ? &solver->stop.interrupt : NULL);
-    const dcrf_status status = dcrf_energy_left_out(solver->problem.plan, solver->problem.workspace,
-                                                    columns, labels, &part, error);
-    if (status < 0)
-        return unless_interrupted(status);
-    left_out->energy = part;
-    left_out->gap = dcrf_relative_gap(energy, energy - part, solver->info.unary_floor);
-    return DCRF_OK;
-}
-
 static dcrf_status find_left_out(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_info *info = &solver->info;
     return dcrf_solver_leave_out(solver,
@@ -538,7 +460,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, polish(solver, error));
     if (status >= 0)
-        status = measure(solver, error);
+        status = dcrf_solver_measure(solver, error);
     if (status == DCRF_OK)
         status = find_left_out(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
@@ -635,6 +557,6 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
     }
     dcrf_status status = dcrf_solver_finish(solver, error);
     if (status == DCRF_OK && solver->settings.proof != DCRF_PROVE_BY_GAP)
-        status = or_end(solver, prove(solver, error));
+        status = dcrf_solver_or_end(solver, prove(solver, error));
     return status < 0 ? status : stop;
 }

@@ -72,6 +72,11 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
  * does an interruption. */
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
 
+/* An interrupted computation just has no result; whether to stop is decided elsewhere. */
+static inline dcrf_status dcrf_unless_interrupted(dcrf_status status) {
+    return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
+}
+
 /* Record a moment and tell it to the user; returns whether that has cancelled the run. */
 bool dcrf_solver_tell(dcrf_solver *solver, const dcrf_moment *moment);
 
@@ -89,12 +94,23 @@ void dcrf_proof_count(const dcrf_proof *proof, uint16_t *counts);
 void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
                             double lower_bound, double relative_gap, size_t proven);
 
+/* Start the method from y, or, if NULL, from a point that it chooses. */
+dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
+
+/* ---- measure.c ------------------------------------------------------------------------------ */
+
+/* What may interrupt the computation of an energy; NULL for one that is short. */
+const struct dcrf_interrupt *dcrf_solver_energy_interrupt(const dcrf_solver *solver);
+
+/* The status of an optional part: DCRF_OK if it failed for lack of time or memory. */
+dcrf_status dcrf_solver_or_end(dcrf_solver *solver, dcrf_status status);
+
+/* Replace the energy of the best labelling by an upper bound on it. */
+dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
+
 /* What the bound leaves out, and of these labels' energy; nothing without a bound. */
 dcrf_status dcrf_solver_find_left_out(dcrf_solver *solver, const uint16_t *labels, double energy,
                                       dcrf_left_out *left_out, dcrf_error *error);
-
-/* Start the method from y, or, if NULL, from a point that it chooses. */
-dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
 
 /* ---- settings.c ----------------------------------------------------------------------------- */
 
