@@ -70,9 +70,8 @@ static void check_sectors(const struct dcrf_lattice *lattice, size_t threads) {
     for (size_t g = 0; g < sectors->count; g++) {
         const size_t first = dcrf_lattice_sector_first(lattice, g),
                      last = dcrf_lattice_sector_first(lattice, g + 1);
-        assert_true(last > first &&
-                    (last - first) * lattice->runs.band_variables * sectors->count <=
-                        VARIABLES * 1.04);
+        const size_t most = (last - first) * lattice->runs.band_variables * sectors->count;
+        assert_true(last > first && (double)most <= VARIABLES * 1.04);
         assert_int_equal(sectors->sector[g].first_row, copies);
         copies += sectors->sector[g].rows;
         for (size_t e = lattice->runs.band[first] * corners; e < lattice->runs.band[last] * corners;
@@ -199,7 +198,7 @@ static size_t largest_share(const struct loops *loops, size_t loop) {
 #define MOST_UNEVEN 1.1
 static void check_shares(const struct loops *loops, size_t loop) {
     const size_t share = largest_share(loops, loop);
-    if (loops->indices[loop] == VARIABLES && share * THREADS > MOST_UNEVEN * VARIABLES)
+    if (loops->indices[loop] == VARIABLES && (double)(share * THREADS) > MOST_UNEVEN * VARIABLES)
         fail_msg("loop %zu: one thread has %zu of %d variables", loop, share, VARIABLES);
 }
 
